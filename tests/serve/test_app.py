@@ -328,6 +328,83 @@ def test_ids_payloads_and_filters(tmp_path, settings):
         assert answer.status_code == 422
 
 
+@pytest.fixture
+def shops(tmp_path, settings):
+    """A client of a service whose phrases have two contexts."""
+    (tmp_path / "titles.csv").write_text(
+        "title,views,language,category\nTea,9,en,drink\nTee,8,de,drink\nTeak,7,de,wood\n"
+    )
+    app = create_app(fit_files(tmp_path / "titles.csv"), replace(settings, max_boosts=2))
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        yield client
+
+
+BOOSTED = [
+    ({"language": {"de": 2}}, ["Tee", "Teak", "Tea"]),
+    ({"category": {"wood": 1.5}, "language": {"en": 0.1}}, ["Teak", "Tee", "Tea"]),
+    ({"language": {"fr": 10}}, ["Tea", "Tee", "Teak"]),
+    ({"language": {}}, ["Tea", "Tee", "Teak"]),
+    ({}, ["Tea", "Tee", "Teak"]),
+    (None, ["Tea", "Tee", "Teak"]),
+]
+
+
+@pytest.mark.parametrize(("boost", "found"), BOOSTED)
+@pytest.mark.parametrize("who", [{}, {"user": "ada", "composition": "1"}])
+def test_a_request_boosts_values_of_contexts(shops, boost, found, who):
+    asked = who | {"q": "te"}
+    assert shops.post("/suggest", json=asked | {"boost": boost}).json()[1] == found
+    address = asked | {"composition": "2", "boost": json.dumps(boost or {})}
+    assert shops.get("/suggest", params=address).json()[1] == found
+
+
+def test_a_boost_holds_for_a_composition_and_passes_no_filter(shops):
+    typed = {"user": "ada", "composition": "1"}
+    first = {"q": "t", "t": 1000, "boost": {"language": {"de": 2}}, "category": "drink"}
+    asked = [first, {"q": "te", "t": 2000}, {"q": "t", "t": 500}]  # the last one was overtaken
+    for each in asked:
+        assert shops.post("/suggest", json=typed | each).json()[1] == ["Tee", "Tea"]
+
+
+REFUSED = [
+    ([["language", "de"]], "no JSON object of objects"),
+    ({"language": 2}, "no JSON object of objects"),
+    ({"colour": {"red": 2}}, "no context of the phrases: 'colour'. Only language, category."),
+    ({"language": {"de": 10.01}}, "has 10.01, expected a number from 0.1 to 10"),
+    ({"language": {"de": 0.099}}, "has 0.099, expected a number from 0.1 to 10"),
+    ({"language": {"de": -1}}, "has -1, expected"),
+    ({"language": {"de": True}}, "has true, expected"),
+    ({"language": {"de": "2"}}, 'has "2", expected'),
+    ({"language": {"de": None}}, "has null, expected"),
+    ({"language": {"de": 2, "en": 2, "fr": 2}}, "has 3 values, over 2"),
+]
+
+
+@pytest.mark.parametrize(("boost", "said"), REFUSED)
+def test_a_boost_beyond_the_bounds_is_refused_in_one_line(shops, boost, said):
+    answers = [
+        shops.post("/suggest", json={"q": "te", "boost": boost}),
+        shops.get("/suggest", params={"q": "te", "boost": json.dumps(boost)}),
+    ]
+    for answer in answers:
+        assert answer.status_code == 422
+        error = answer.json()["error"]
+        assert error["code"] == "bad_boost"
+        assert said in f"{error['message']} {error['hint']}"
+        assert "\n" not in error["message"]
+
+
+@pytest.mark.parametrize("boost", ["{", "[" * 10_000, '{"language": {"de": NaN}}', "2", '"x"'])
+def test_what_is_no_boost_is_refused(shops, boost):
+    answer = shops.get("/suggest", params={"q": "te", "boost": boost})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_boost")
+
+
+def test_a_model_without_contexts_takes_no_boosts(client):
+    error = client.post("/suggest", json={"q": "s", "boost": {"language": {"de": 2}}}).json()
+    assert error["error"]["hint"] == "This model has none."
+
+
 def test_without_records_and_contexts_the_answer_has_four_parts(client):
     assert len(client.get("/suggest?q=sa&language=de").json()) == 4
 

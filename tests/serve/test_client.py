@@ -52,6 +52,18 @@ def test_ids_and_payloads_come_with_the_suggestions(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_boost_is_sent_and_may_be_refused(tmp_path):
+    (tmp_path / "titles.csv").write_text("title,views,language\nTea,9,en\nTee,8,de\n")
+    settings = Settings.beside(tmp_path / "model", port=0)
+    with serving(fit_files(tmp_path / "titles.csv"), settings) as address:
+        client = Client(address)
+        found = client.suggest("te", boost={"language": {"de": 2.0}})
+        with pytest.raises(ServiceError, match=r"has 11.0, expected a number from 0.1 to 10"):
+            client.suggest("te", boost={"language": {"de": 11.0}})
+        client.close()
+    assert [each["text"] for each in found] == ["Tee", "Tea"]
+
+
 def test_thirty_ids_that_submit_one_query_move_no_suggestion_of_anybody_else(locked):
     """What a query is worth to all changes only where a model is fitted, which counts people."""
     address, key = locked

@@ -111,6 +111,8 @@ WITHOUT = {
     "control", "pad_replies",
 }  # fmt: skip
 """Settings that are numbers and may be 0."""
+FROM_1 = {"max_boost", "record_megabytes"}
+"""Settings that are numbers, of any kind, and at least 1."""
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ WITHOUT = {
 )  # fmt: skip
 def test_numbers_have_a_least_value(each):
     option, whole = option_of(each.name), isinstance(each.default, int)
-    least = "0" if each.name in WITHOUT else "1" if whole or "mega" in each.name else "0.001"
+    least = "0" if each.name in WITHOUT else "1" if whole or each.name in FROM_1 else "0.001"
     below = {"0": "-1", "1": "0", "0.001": "0.0009"}[least]
     assert getattr(read_settings("box", [option, least]).settings, each.name) == float(least)
     with pytest.raises(InputError, match=f"{option} is '{below}', expected at least {least}"):

@@ -56,6 +56,7 @@ class Client:
         composition: str = "",
         t: float | None = None,
         where: Mapping[str, str] | None = None,
+        boost: Mapping[str, Mapping[str, float]] | None = None,
     ) -> list[dict[str, Any]]:
         """Return the suggestions for what stands in the box: text, url, and id and payload if any.
 
@@ -68,8 +69,12 @@ class Client:
             Milliseconds on the client's clock at the keystroke.
         where : mapping, optional
             Contexts to suggest within.
+        boost : mapping, optional
+            Context → value → factor by which its phrases count as more popular, within the
+            service's bounds.
         """
-        given = {"q": q, "user": user, "composition": composition, "t": t, **(where or {})}
+        given: dict[str, Any] = {"q": q, "user": user, "composition": composition, "t": t}
+        given |= {"boost": boost, **(where or {})}
         _, texts, _, urls, *more = self._post("/suggest", given)
         carried = more[0]["suggestions"] if more else [{} for _ in texts]
         return [

@@ -9,6 +9,7 @@ from urllib.parse import unquote_plus
 from starlette.requests import ClientDisconnect, Request
 
 from telic.completion import Phone, PhoneRanker, fold
+from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
@@ -65,10 +66,51 @@ def typed(posted: dict[str, Any]) -> tuple[dict[str, str], list[Any]]:
     for name in ("q", "user", "composition"):
         if not isinstance(given.get(name, ""), str):
             raise Problem(422, "bad_text", f"'{name}' must be a string.", "Send a JSON string.")
+    if "boost" in given:
+        given["boost"] = json.dumps(given["boost"])
     for name in ("explain", "consent"):
         if given.get(name) is True:
             given[name] = "1"
     return {name: str(value) for name, value in given.items()}, apps
+
+
+def boosts(
+    value: str, contexts: Contexts | None, settings: Settings
+) -> dict[str, dict[str, float]]:
+    """Return what a request boosts, context → value → factor, given as JSON."""
+    if not value:
+        return {}
+    try:
+        given = json.loads(value)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+        raise _bad_boost(
+            "'boost' is no JSON object of objects.", 'Send {"context": {"value": factor}}.'
+        )
+    names = contexts.names if contexts else []
+    for name in given:
+        if name not in names:
+            there = f"Only {', '.join(names)}." if names else "This model has none."
+            raise _bad_boost(f"'boost' names no context of the phrases: {name[:40]!r}.", there)
+    most, factors = settings.max_boost, [each for of in given.values() for each in of.values()]
+    if len(factors) > settings.max_boosts:
+        raise _bad_boost(
+            f"'boost' has {len(factors)} values, over {settings.max_boosts}.", "Boost fewer."
+        )
+    for factor in factors:
+        number = isinstance(factor, int | float) and not isinstance(factor, bool)
+        if not number or not 1 / most <= factor <= most:
+            raise _bad_boost(
+                f"'boost' has {json.dumps(factor)[:40]}, expected a number from {1 / most:g} to "
+                f"{most:g}.",
+                "Correct it.",
+            )
+    return {name: {v: float(factor) for v, factor in of.items()} for name, of in given.items()}
+
+
+def _bad_boost(message: str, hint: str) -> Problem:
+    return Problem(422, "bad_boost", message, hint)
 
 
 def text(value: str, name: str, limit: int) -> str:

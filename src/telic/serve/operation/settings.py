@@ -59,6 +59,15 @@ class Settings:
     burst: int = setting(100, "requests at once, on top of the rate", least=1)
     max_rated: int = setting(10_000, "addresses, and tenants, whose rate is remembered", least=1)
     max_query: int = setting(256, "characters of a query", least=1)
+    max_boost: float = setting(
+        10.0,
+        "largest factor by which a request may boost a value of a context; the least is 1 divided "
+        "by it; 1: requests may not boost",
+        least=1,
+    )
+    max_boosts: int = setting(
+        4, "values that a request may boost; a keystroke looks their combinations up", least=1
+    )
     max_id: int = setting(128, "characters of a user's or composition's id", least=1)
     max_body: int = setting(
         64 * 1024, "bytes of a request's body, and of its query string", least=1

@@ -167,6 +167,7 @@ class Desk:
             for name in (contexts.names if contexts else ())
             if given.get(name)
         }
+        boost = inputs.boosts(given.get("boost", ""), contexts, self._settings)
         listed: Listed | None = None
         if user and composition:
             client = inputs.seconds(given.get("t"))
@@ -174,11 +175,11 @@ class Desk:
             if typing is None:
                 consent = self._settings.record_unasked or given.get("consent") == "1"
                 typing = await compositions.open(
-                    user, composition, phone, where, consent=consent, address=address
+                    user, composition, phone, where, boost, consent=consent, address=address
                 )
             listed = compositions.suggest(typing, query, client=client)
-        elif explain or phone or where or not compositions.plain:
-            listed = compositions.nobody(query, phone, where)
+        elif explain or phone or where or boost or not compositions.plain:
+            listed = compositions.nobody(query, phone, where, boost)
         carried = ""
         if listed is not None and (explain or records):
             told = [

@@ -181,7 +181,7 @@ def _operation(method: str, route: Route, settings: Settings) -> Json:
     }
     values = _values(settings)
     if method == "GET" and route.path in ("/suggest", "/search"):
-        names = ("q",) if route.path == "/search" else _KEYSTROKE
+        names = ("q",) if route.path == "/search" else (*_KEYSTROKE, "boost")
         operation["parameters"] = [
             {"name": name, "in": "query", "schema": values[name]} for name in names
         ]
@@ -194,7 +194,7 @@ def _operation(method: str, route: Route, settings: Settings) -> Json:
     if method == "POST" and route.path != "/visitor":
         operation["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": _body(route.path, values)}},
+            "content": {"application/json": {"schema": _body(route.path, values, settings)}},
         }
     if settings.keys and route.path in LOCKED:
         operation["security"] = [{"bearer": []}]
@@ -211,10 +211,11 @@ def _values(settings: Settings) -> Json:
         "explain": {"enum": ["0", "1"]},
         "consent": {"enum": ["0", "1"]},
         "query": _STORABLE | {"minLength": 1, "maxLength": settings.max_query},
+        "boost": {"type": "string", "description": "JSON, as it is posted"},
     }
 
 
-def _body(path: str, values: Json) -> Json:
+def _body(path: str, values: Json, settings: Settings) -> Json:
     if path == "/submit":
         names = ("user", "composition", "query")
         return {
@@ -236,6 +237,18 @@ def _body(path: str, values: Json) -> Json:
         }
     properties = {name: values[name] for name in _KEYSTROKE}
     properties["explain"] = properties["consent"] = {"type": "boolean"}
+    properties["boost"] = {
+        "type": "object",
+        "description": "factors by value of a context, by context",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "number",
+                "minimum": 1 / settings.max_boost,
+                "maximum": settings.max_boost,
+            },
+        },
+    }
     properties["installed"] = {
         "type": "object",
         "description": "openings a day by app",

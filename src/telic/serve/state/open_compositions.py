@@ -28,6 +28,8 @@ SHOWN = 10
 CONTROL, TREATED = "static", "model"
 """The arms that compositions are drawn into."""
 _SYSTEM = SystemRandom()
+Boosts = Mapping[str, Mapping[str, float]]
+"""Context → value → factor by which its phrases count as more popular."""
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -58,6 +60,7 @@ class OpenComposition:
     opened: float
     phone: Phone | None = None
     where: Mapping[str, str] | None = None
+    boost: Boosts | None = None
     keep_static: bool = False
     """Whether it is one of a trial's control."""
     client_zero: float | None = None
@@ -169,10 +172,14 @@ class OpenCompositions:
         return ids.tolist()
 
     def nobody(
-        self, query: str, phone: Phone | None = None, where: Mapping[str, str] | None = None
+        self,
+        query: str,
+        phone: Phone | None = None,
+        where: Mapping[str, str] | None = None,
+        boost: Boosts | None = None,
     ) -> Listed:
         """Return what anybody with such a phone would be shown who has typed nothing before."""
-        typing = self.completer.compose(self.completer.user(), phone, where=where)
+        typing = self.completer.compose(self.completer.user(), phone, where=where, boost=boost)
         return typing.listed(query, at=0.0, show=SHOWN)
 
     def find(self, user: str, composition: str) -> OpenComposition | None:
@@ -195,6 +202,7 @@ class OpenCompositions:
         composition: str,
         phone: Phone | None = None,
         where: Mapping[str, str] | None = None,
+        boost: Boosts | None = None,
         *,
         consent: bool = False,
         address: str = "",
@@ -224,8 +232,10 @@ class OpenCompositions:
                 user, arm=self._drawn(), tenant=tenant, address=address
             )
         control = bool(recording and recording.arm and recording.arm.name == CONTROL)
-        typing = self.completer.compose(owner.state, phone, where=where, keep_static=control)
-        opened = OpenComposition(owner, typing, now, now, phone, where, control)
+        typing = self.completer.compose(
+            owner.state, phone, where=where, boost=boost, keep_static=control
+        )
+        opened = OpenComposition(owner, typing, now, now, phone, where, boost, control)
         opened.recording = recording
         if barred:
             return opened
@@ -303,7 +313,11 @@ class OpenCompositions:
 
     def _begun_again(self, typing: OpenComposition) -> Composition:
         return self.completer.compose(
-            typing.user.state, typing.phone, where=typing.where, keep_static=typing.keep_static
+            typing.user.state,
+            typing.phone,
+            where=typing.where,
+            boost=typing.boost,
+            keep_static=typing.keep_static,
         )
 
     def _drawn(self) -> Arm | None:
