@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import telic
+
 SECONDS = 60
 
 
@@ -18,9 +20,11 @@ class Cluster:
     def __init__(self, folder: Path, workers: int = 2, preload: str | None = None) -> None:
         self.folder, self.port = folder, free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
+        # tests.scale.functions, and the telic that is tested, wherever another is installed.
+        sources = [Path(__file__).parents[2], Path(telic.__file__).parents[1]]
         self.environment = os.environ | {
             "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(Path(__file__).parents[2]),  # tests.scale.functions
+            "PYTHONPATH": os.pathsep.join(map(str, sources)),
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
             "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "20s",

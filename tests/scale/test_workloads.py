@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial, wraps
 from itertools import pairwise
 from pathlib import Path
@@ -37,9 +37,12 @@ from telic.auc.partitioned import partitions
 from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
 from telic.auc.table_ranker import Ranker
 from telic.cli import app
-from telic.completion import fit_files
+from telic.completion import CAREFUL, PAPER, Replay, fit_completer, fit_files
 from telic.completion.fit import from_files, from_pieces
 from telic.completion.fit.merged_phrases import Gathered
+from telic.completion.fit.models import fit_models, fit_relevance
+from telic.completion.fit.phone_models import fit_phone_models
+from telic.data.compositions import read_compositions
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log
 from telic.data.recognised_columns import shape_of
@@ -52,6 +55,7 @@ from telic.privacy.attacks import dehin_in_pieces
 from telic.privacy.risk import views_in_pieces
 from telic.scale import Dask, Local, row_ranges
 from telic.scale.cluster_check import check_cluster
+from telic.simulate import Affinity, Catalogue, simulate_phones, simulate_typists
 
 DAY = 24 * 3600 * 1_000_000
 
@@ -207,6 +211,98 @@ def test_ranges_of_rows_say_where_their_file_is_whoever_reads_them(here):
     assert Path(part.path) == Path("log.parquet").absolute()
     with pytest.raises(InputError, match=r"absent\.parquet: cannot be read"):
         row_ranges("absent.parquet", 100)
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    rng = np.random.default_rng(0)
+    phrases = sorted({"".join("abc"[i] for i in row) for row in rng.integers(0, 3, (40, 9))})
+    return Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
+
+
+@pytest.fixture(scope="module")
+def typed(catalogue):
+    return simulate_typists(catalogue, setting="readers", users=12, compositions=24, seed=1)
+
+
+def same(one, other):
+    """Whether two results hold the same, arrays bit by bit."""
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+    if is_dataclass(one):
+        names = [part.name for part in fields(one)]
+        return all(same(getattr(one, name), getattr(other, name)) for name in names)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return one == other
+
+
+@pytest.mark.parametrize("protocol", [CAREFUL, PAPER], ids=["careful", "paper"])
+def test_users_learn_in_buckets_what_they_learn_in_memory(engine, protocol, typed, tmp_path):
+    replay = Replay(read_compositions(typed), min_compositions=4, min_users=1)
+    relevance = fit_relevance(replay, "mpc", protocol)
+    whole = fit_models(replay, relevance, protocol)
+    assert len(np.unique(whole.personal, axis=0)) == 12
+    engine.memory = 2**15  # some two users
+    pieces = fit_models(replay, relevance, protocol, executor=engine, work=tmp_path)
+    assert same(whole, pieces)
+    assert all(len(report.tasks) > 4 for report in engine.reports)
+    before = len(engine.reports)
+    engine.memory = 2**30  # the buckets stay those with which the job began
+    again = fit_models(replay, relevance, protocol, executor=engine, work=tmp_path)
+    assert same(whole, again)
+    assert {report.facts()["attempts"] for report in engine.reports[before:]} == {0}
+    with pytest.raises(InputError, match="name a folder for the choices"):
+        fit_models(replay, relevance, protocol, executor=engine)
+    other = Replay(read_compositions(typed.slice(24)), min_compositions=4, min_users=1)
+    with pytest.raises(InputError, match="holds another job's arrays"):
+        fit_models(other, relevance, protocol, executor=engine, work=tmp_path)
+
+
+def test_penalties_of_appaware_are_fitted_side_by_side(engine, catalogue, tmp_path):
+    affinity = Affinity(
+        [f"app {i}" for i in range(80)],
+        np.ones(80),
+        np.arange(81),
+        np.arange(80) % len(catalogue.phrases),
+        np.ones(80),
+    )
+    table = simulate_phones(
+        catalogue, affinity=affinity, users=12, compositions=16, strength=0.9, seed=1
+    )
+    replay = Replay(read_compositions(table), min_users=1)
+    relevance, variants = fit_relevance(replay, "mpc", CAREFUL), ("appaware-i", "appaware")
+    whole = fit_phone_models(replay, relevance, CAREFUL, variants=variants)
+    assert whole.models["appaware"].weights.value.any()
+    for _ in range(2):
+        before = len(engine.reports)
+        pieces = fit_phone_models(
+            replay, relevance, CAREFUL, variants=variants, executor=engine, work=tmp_path
+        )
+        assert same(whole, pieces)
+        assert [len(report.tasks) for report in engine.reports[before:]] == [3, 1]
+    assert {report.facts()["attempts"] for report in engine.reports[before:]} == {0}
+    with pytest.raises(InputError, match="name a folder for the choices"):
+        fit_phone_models(replay, relevance, CAREFUL, executor=engine)
+    for name, options in (("whole", {}), ("pieces", {"executor": engine})):
+        fit_completer(replay, model="appaware", **options).save(tmp_path / name)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
+
+
+def test_the_command_learns_from_compositions_on_an_engine(cluster, typed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(typed, "log.parquet")
+    run = CliRunner()
+    for number, options in enumerate(([], ["--memory", "1GiB"], ["--cluster", cluster.address])):
+        arguments = ["completion", "fit", "log.parquet", f"box{number}", *options]
+        result = run.invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        assert contents(Path(f"box{number}")) == contents(Path("box0"))
+        assert ("newton._newton" in result.stderr) == (number > 0)
+        assert ("127.0.0.1" in result.stderr) == (number == 2)
+    assert not list(tmp_path.glob("*.job"))
+    result = run.invoke(app, [*arguments, "--overwrite", "--skip-bad-partitions"])
+    assert "needs every partition" in str(result.exception)
 
 
 def test_risk_and_attack_take_memory_or_a_cluster(cluster, tmp_path, monkeypatch):

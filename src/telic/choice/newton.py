@@ -1,7 +1,11 @@
 """Batch fits of the conditional logit: Newton for all groups at once, gradient descent to study."""
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,11 +14,20 @@ from telic.choice.logit_kernels import add_moments
 from telic.errors import InputError, warn_unconverged
 from telic.kernels import kernel
 
+if TYPE_CHECKING:
+    from telic.scale import Executor
+
 _MAX_NEWTON = 200
 
 
 def fit_groups(
-    choices: Choices, *, l2: float, center: np.ndarray | None = None, tol: float = 1e-10
+    choices: Choices,
+    *,
+    l2: float,
+    center: np.ndarray | None = None,
+    tol: float = 1e-10,
+    executor: "Executor | None" = None,
+    work: str | Path | None = None,
 ) -> np.ndarray:
     """Fit one weight vector per group by Newton's method, groups in parallel.
 
@@ -33,6 +46,11 @@ def fit_groups(
     tol : float
         Stop when the Newton decrement, an estimate of the distance of the objective from its
         optimum, is below ``tol * (1 + |objective|)``.
+    executor : telic.scale.Executor, optional
+        Fits buckets of groups; the weights are the same to the bit.
+    work : path, optional
+        Needed with an executor: a folder for these choices, which every worker reaches. The same
+        fit goes on there if it was interrupted.
 
     Returns
     -------
@@ -51,35 +69,20 @@ def fit_groups(
     g, d = len(choices.group) - 1, choices.x.shape[1]
     center = np.broadcast_to(np.zeros(d) if center is None else np.asarray(center, float), (g, d))
 
-    def objective(w: np.ndarray, todo: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        value, gradient, hessian = _moments(choices, w, todo)
-        value += l2 / 2 * ((w - center) ** 2).sum(axis=1)
-        return value, gradient + l2 * (w - center), hessian + l2 * np.eye(d)
+    given = {"center": center}
+    if executor is None:
+        found = _newton(choices, given, l2=l2, tol=tol, threads=os.cpu_count() or 1)
+    else:
+        from telic.choice.group_buckets import by_bucket
 
-    w, size, todo = center.copy(), np.ones(g), np.arange(g)
-    value, gradient, hessian = objective(w, todo)
-    for _ in range(_MAX_NEWTON):
-        step = _solve(hessian, gradient)
-        decrement = (step * gradient).sum(axis=1)
-        todo = np.flatnonzero((decrement > tol * (1 + abs(value))) & (size > 1e-10))
-        if not len(todo):
-            break
-        trial = w - size[:, None] * step
-        found = objective(trial, todo)
-        better = todo[found[0][todo] <= (value - 1e-4 * size * decrement)[todo]]
-        size[todo] /= 2
-        size[better] = 1
-        w[better] = trial[better]
-        for old, new in zip((value, gradient, hessian), found, strict=True):
-            old[better] = new[better]
-    # Rounding may end the line search a hair above `tol`; only more than that is worth a word.
-    left = int((decrement > max(1e-6, tol) * (1 + abs(value))).sum())
+        found = by_bucket(partial(_newton, l2=l2, tol=tol), choices, given, executor, work)
+    left = int(found["unconverged"].sum())
     if left:
         warn_unconverged(
             f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
             stacklevel=2,
         )
-    return w
+    return found["weights"]
 
 
 def fit_pooled(choices: Choices, *, l2: float, tol: float = 1e-10) -> np.ndarray:
@@ -88,7 +91,14 @@ def fit_pooled(choices: Choices, *, l2: float, tol: float = 1e-10) -> np.ndarray
     return fit_groups(everyone, l2=l2, tol=tol)[0]
 
 
-def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> np.ndarray:
+def leave_one_group_out(
+    choices: Choices,
+    pooled: np.ndarray,
+    *,
+    l2: float,
+    executor: "Executor | None" = None,
+    work: str | Path | None = None,
+) -> np.ndarray:
     """Fit the pooled model without each group in turn, by one Newton step from `pooled`.
 
     The step uses the exact gradient and Hessian of the remaining groups at the optimum of all, so
@@ -100,6 +110,8 @@ def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> n
     pooled : array of shape (d,)
         The optimum for all groups with the same `l2`, from `fit_pooled`.
     l2 : float > 0
+    executor, work
+        As in `fit_groups`.
 
     Returns
     -------
@@ -107,8 +119,14 @@ def leave_one_group_out(choices: Choices, pooled: np.ndarray, *, l2: float) -> n
         Row u is what `fit_pooled` finds, to that accuracy, when the choices of u are left out.
     """
     g, d = len(choices.group) - 1, len(pooled)
-    everywhere = np.tile(np.asarray(pooled, float), (g, 1))
-    _, gradient, hessian = _moments(choices, everywhere, np.arange(g))
+    given = {"weights": np.tile(np.asarray(pooled, float), (g, 1))}
+    if executor is None:
+        found = _slopes(choices, given, threads=os.cpu_count() or 1)
+    else:
+        from telic.choice.group_buckets import by_bucket
+
+        found = by_bucket(_slopes, choices, given, executor, work)
+    gradient, hessian = found["gradient"], found["hessian"]
     rest_gradient = gradient.sum(axis=0) + l2 * pooled - gradient
     rest_hessian = hessian.sum(axis=0) + l2 * np.eye(d) - hessian
     return pooled - _solve(rest_hessian, rest_gradient)
@@ -161,6 +179,42 @@ def descend(
     return np.array(path)
 
 
+def _newton(
+    choices: Choices,
+    given: Mapping[str, np.ndarray],
+    *,
+    l2: float,
+    tol: float,
+    threads: int = 1,
+) -> dict[str, np.ndarray]:
+    """Fit each group around its row of `given["center"]`."""
+    center, (g, d) = given["center"], given["center"].shape
+
+    def objective(w: np.ndarray, todo: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        value, gradient, hessian = _moments(choices, w, todo, threads)
+        value += l2 / 2 * ((w - center) ** 2).sum(axis=1)
+        return value, gradient + l2 * (w - center), hessian + l2 * np.eye(d)
+
+    w, size, todo = center.copy(), np.ones(g), np.arange(g)
+    value, gradient, hessian = objective(w, todo)
+    for _ in range(_MAX_NEWTON):
+        step = _solve(hessian, gradient)
+        decrement = (step * gradient).sum(axis=1)
+        todo = np.flatnonzero((decrement > tol * (1 + abs(value))) & (size > 1e-10))
+        if not len(todo):
+            break
+        trial = w - size[:, None] * step
+        found = objective(trial, todo)
+        better = todo[found[0][todo] <= (value - 1e-4 * size * decrement)[todo]]
+        size[todo] /= 2
+        size[better] = 1
+        w[better] = trial[better]
+        for old, new in zip((value, gradient, hessian), found, strict=True):
+            old[better] = new[better]
+    # Rounding may end the line search a hair above `tol`; only more than that is worth a word.
+    return {"weights": w, "unconverged": decrement > max(1e-6, tol) * (1 + abs(value))}
+
+
 def _solve(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Return each Hessian's inverse times its gradient, whatever the scales of the features."""
     unit = 1 / np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
@@ -170,13 +224,22 @@ def _solve(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     return unit * np.linalg.solve(scaled, (unit * gradient)[..., None])[..., 0]
 
 
+def _slopes(
+    choices: Choices, given: Mapping[str, np.ndarray], *, threads: int = 1
+) -> dict[str, np.ndarray]:
+    """Return each group's gradient and Hessian at its row of `given["weights"]`."""
+    w = given["weights"]
+    _, gradient, hessian = _moments(choices, w, np.arange(len(w)), threads)
+    return {"gradient": gradient, "hessian": hessian}
+
+
 def _moments(
-    choices: Choices, w: np.ndarray, todo: np.ndarray
+    choices: Choices, w: np.ndarray, todo: np.ndarray, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Loss, gradient and Hessian of the groups in `todo`, without penalty; w has a row a group."""
     g, d = w.shape
     value, gradient, hessian = np.zeros(g), np.zeros((g, d)), np.zeros((g, d, d))
-    parts = np.array_split(todo, os.cpu_count() or 1)
+    parts = np.array_split(todo, threads)
 
     def fill(part: np.ndarray) -> None:
         _moments_by_group(
@@ -194,8 +257,8 @@ def _moments(
         )
 
     # The kernel releases the interpreter's lock, so threads really run side by side.
-    with ThreadPoolExecutor(len(parts)) as threads:
-        list(threads.map(fill, parts))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill, parts))
     return value, gradient, hessian
 
 

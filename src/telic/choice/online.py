@@ -1,5 +1,10 @@
 """Online fits of the conditional logit: one stochastic gradient step a choice."""
 
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from telic.choice.choices import Choices
@@ -7,6 +12,9 @@ from telic.choice.logit_kernels import softmax_rows
 from telic.choice.step_schedule import Schedule, step_after
 from telic.errors import InputError
 from telic.kernels import kernel
+
+if TYPE_CHECKING:
+    from telic.scale import Executor
 
 
 def learn_online(
@@ -17,6 +25,8 @@ def learn_online(
     l2: float = 0.0,
     schedule: Schedule = "steady",
     center: np.ndarray | None = None,
+    executor: "Executor | None" = None,
+    work: str | Path | None = None,
 ) -> np.ndarray:
     """Walk through each group's choices in order, one gradient step after each.
 
@@ -36,6 +46,8 @@ def learn_online(
         after 30 choices) or ``eta / sqrt(1 + t)``, which keeps learning.
     center : array of shape (d,) or (g, d), optional
         Where the penalty pulls to; zero by default, as in [Zhang2017].
+    executor, work
+        As in `telic.choice.fit_groups`.
 
     Returns
     -------
@@ -55,20 +67,42 @@ def learn_online(
     if not 0 < step_size < np.inf:
         raise InputError(f"step_size is {step_size}, expected a number > 0.")
     shape = (len(choices.group) - 1, choices.x.shape[1])
-    center = np.zeros(shape[1]) if center is None else np.asarray(center, float)
-    return _walk(
+    given = {
+        name: np.ascontiguousarray(np.broadcast_to(np.asarray(rows, float), shape))
+        for name, rows in (("initial", initial), ("center", 0.0 if center is None else center))
+    }
+    steps = partial(
+        _path, step_size=float(step_size), l2=float(l2), annealed=schedule == "annealed"
+    )
+    if executor is None:
+        return steps(choices, given)["path"]
+    from telic.choice.group_buckets import by_bucket
+
+    return by_bucket(steps, choices, given, executor, work)["path"]
+
+
+def _path(
+    choices: Choices,
+    given: Mapping[str, np.ndarray],
+    *,
+    step_size: float,
+    l2: float,
+    annealed: bool,
+) -> dict[str, np.ndarray]:
+    path = _walk(
         choices.x,
         choices.offset,
         choices.start,
         choices.chosen,
         choices.group,
-        np.ascontiguousarray(np.broadcast_to(np.asarray(initial, float), shape)),
-        np.ascontiguousarray(np.broadcast_to(center, shape)),
-        float(step_size),
-        float(l2),
-        schedule == "annealed",
+        given["initial"],
+        given["center"],
+        step_size,
+        l2,
+        annealed,
         choices.widest,
     )
+    return {"path": path}
 
 
 @kernel

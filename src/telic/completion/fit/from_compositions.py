@@ -1,6 +1,9 @@
 """From a composition log to a search box."""
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +18,8 @@ from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.phone_ranker import PhoneRanker
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replayed_log import TEST, Replay
+from telic.data.object_storage import Place, refuse_remote
+from telic.scale import Executor
 
 
 def fit_completer(
@@ -25,6 +30,8 @@ def fit_completer(
     protocol: Protocol = CAREFUL,
     n: int = 10,
     minutes: float = MINUTES,
+    executor: Executor | None = None,
+    work: str | Place | None = None,
 ) -> Completer:
     """Fit a completer that carries on where the log ends.
 
@@ -46,7 +53,34 @@ def fit_completer(
         Candidates that are re-ranked.
     minutes : float
         With "appaware": how long an opened app is recent.
+    executor : telic.scale.Executor, optional
+        Learns users' weights in buckets of users, or AppAware's with each penalty; the completer
+        is the same to the bit.
+    work : path, optional
+        With an executor: a folder that every worker reaches, where a job that was interrupted goes
+        on. By default a temporary folder of this machine, which is removed.
+
+    Raises
+    ------
+    InputError
+        If the folder holds another job's files.
     """
+    if executor is not None and work is None:
+        with tempfile.TemporaryDirectory(prefix="telic-job-") as folder:
+            return fit_completer(
+                replay,
+                relevance=relevance,
+                model=model,
+                protocol=protocol,
+                n=n,
+                minutes=minutes,
+                executor=executor,
+                work=folder,
+            )
+    engine: dict[str, Any] = {"executor": executor}
+    if work is not None:
+        refuse_remote(work, "work", "what is learned from is mapped")
+        engine["work"] = Path(str(work))
     served(model)
     replay = replay.over("own")
     score = fit_relevance(replay, relevance, protocol, n=n)
@@ -54,10 +88,17 @@ def fit_completer(
     if model.startswith("appaware"):
         together = model == "appaware-adaqac"
         models = fit_phone_models(
-            replay, score, protocol, variants=("appaware",), minutes=minutes, together=together, n=n
+            replay,
+            score,
+            protocol,
+            variants=("appaware",),
+            minutes=minutes,
+            together=together,
+            n=n,
+            **engine,
         )
     else:
-        models = fit_models(replay, score, protocol, n=n)
+        models = fit_models(replay, score, protocol, n=n, **engine)
     return completer_of(replay, models, model)
 
 

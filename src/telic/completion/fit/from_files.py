@@ -109,6 +109,7 @@ def fit_files(
         protocol whose relevance is no logarithm.
     executor : telic.scale.Executor, optional
         Count query logs in pieces there, which gives the same search box however large they are.
+        A composition log is read whole, and the weights of its users are learned there.
         Lists alone are merged in pieces by this process, within the engine's memory; beside logs,
         they are read whole. Users' own queries are left out, and a fact says so, where they do not
         fit into memory.
@@ -153,8 +154,10 @@ def fit_files(
             found=searches_found(sources, searches),
         )
         return with_words(completer) if words else completer
-    if executor is not None:
-        sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row, in_pieces=True)
+    sources = read_sources(
+        paths, columns=columns, on_bad_row=on_bad_row, in_pieces=executor is not None
+    )
+    if executor is not None and sources.compositions is None:
         if model not in (None, "static"):
             raise InputError(
                 f"model is {model!r}, which learns from feedback, not from query logs."
@@ -182,7 +185,10 @@ def fit_files(
                 skip_bad=skip_bad,
             )
             return _from_gathered(counted, facts, n=n, words=words)
-    sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
+    if skip_bad and executor is not None:
+        raise InputError(
+            "a fit on a composition log needs every partition. Leave out --skip-bad-partitions."
+        )
     found = _said_of(sources, min_users)
     if not sources.logs and sources.compositions is None:
         found |= NO_SEARCHES
@@ -212,6 +218,8 @@ def fit_files(
                 protocol=protocol,
                 n=n,
                 minutes=minutes,
+                executor=executor,
+                work=work,
             )
             completer = replace(
                 fitted,

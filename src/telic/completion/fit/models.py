@@ -1,6 +1,8 @@
 """Fit every completion model on a replayed log, one relevance score and protocol at a time."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from telic.completion.learning.filtering_qac import Filtering, tune_filtering
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, RankedKeystrokes, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, standard_deviations
+from telic.scale import Executor
 
 MODELS = ("static", "filtering", "adaqac-batch", "adaqac-unp", "adaqac-online")
 RECOUNTS = (Elastic(1e-3, 1e-3), Elastic(2e-4, 1e-4), Elastic(3e-5, 1e-5))
@@ -172,12 +175,22 @@ class Models:
         return found
 
 
-def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: int = 10) -> Models:
+def fit_models(
+    replay: Replay,
+    relevance: Relevance,
+    protocol: Protocol,
+    *,
+    n: int = 10,
+    executor: Executor | None = None,
+    work: Path | None = None,
+) -> Models:
     """Fit Filtering QAC and adaQAC-Batch, -UnP and -Online.
 
     Weights are learned at the last keystrokes of the training part, as in [Zhang2017] (2.4.1);
     thresholds, penalties and step sizes are chosen by MRR at the last keystrokes of validation; the
-    gates are fitted at every keystroke of validation.
+    gates are fitted at every keystroke of validation. With an `executor` of `telic.scale` the
+    weights of users are learned there, bucket by bucket, to the same bits; `work` is then a folder
+    that every worker reaches.
     """
     log = replay.log
     last = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST), n=n)
@@ -227,13 +240,15 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
             protocol.step_sizes[0],
             dict.fromkeys(MODELS[1:], closed),
         )
+    on_training: dict[str, Any] = {"executor": executor, "work": work and work / "training"}
     pooled = {
-        l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling) for l2 in protocol.l2
+        l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling, **on_training)
+        for l2 in protocol.l2
     }
     best_pooled = max(protocol.l2, key=lambda l2: accuracy(pooled[l2][1][held_user]))
     everyone, without = pooled[best_pooled]
     center = without if protocol.pull_to == "unpersonalised" else None
-    own = {l2: fit_groups(training, l2=l2, center=center) for l2 in protocol.l2}
+    own = {l2: fit_groups(training, l2=l2, center=center, **on_training) for l2 in protocol.l2}
     best_own = max(protocol.l2, key=lambda l2: accuracy(own[l2][held_user]))
 
     # A composition teaches once it is submitted, and meets what had been learned when it began.
@@ -258,6 +273,8 @@ def fit_models(replay: Replay, relevance: Relevance, protocol: Protocol, *, n: i
             l2=protocol.online_l2(best_pooled),
             step_size=step,
             schedule=protocol.schedule,
+            executor=executor,
+            work=work and work / "walk",
         )
         online = np.full((len(log), without.shape[1]), np.nan)
         online[composition] = before

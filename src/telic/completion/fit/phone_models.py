@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from telic.choice import Elastic
 from telic.completion.fit.models import recounted
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES, Signals
-from telic.completion.learning.appaware import PRINTED, AppAware, fit_appaware
+from telic.completion.learning.appaware import PRINTED, AppAware, fit_penalties
 from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TRAIN, VALID, RankedKeystrokes, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
+from telic.scale import Executor
 
 VARIANTS = {"appaware-i": "i", "appaware-o": "o", "appaware-c": "c", "appaware": "a"}
 """Installed only, opened only, case by case, both."""
@@ -68,6 +70,8 @@ def fit_phone_models(
     penalty: Elastic | None = None,
     together: bool = False,
     n: int = 10,
+    executor: Executor | None = None,
+    work: Path | None = None,
 ) -> PhoneModels:
     """Fit AppAware's variants; the penalty is given, printed, or chosen by validation MRR.
 
@@ -89,6 +93,11 @@ def fit_phone_models(
         Learn adaQAC's implicit feedback in the same fit, un-personalised.
     n : int
         Pre-indexed queries.
+    executor : telic.scale.Executor, optional
+        Fits penalties and variants side by side. A fit is of all users, so that it is one task,
+        and its weights are the same to the bit.
+    work : path, optional
+        With an executor: a folder that every worker reaches.
     """
     if protocol.learn_relevance:
         relevance = recounted(replay, relevance, n=n)
@@ -100,13 +109,23 @@ def fit_phone_models(
     validation = replay.moments(relevance, replay.last_keystrokes(VALID), n=n)
     feedback = replay.features(validation) if together else None
 
-    def fit(signals: Signals, penalty: Elastic) -> AppAware:
-        # [Zhang2017]'s batches and passes, wherever those end, or the solver that gets there.
-        printed: dict[str, Any] = {"solver": "saga", "max_passes": 15, "tol": 0.0}
-        if protocol.name != "paper":
-            printed = {}
-        return fit_appaware(
-            replay, relevance, signals, protocol, penalty=penalty, design=design, n=n, **printed
+    # [Zhang2017]'s batches and passes, wherever those end, or the solver that gets there.
+    printed: dict[str, Any] = {"solver": "saga", "max_passes": 15, "tol": 0.0}
+    if protocol.name != "paper":
+        printed = {}
+
+    def fits(name: str, signals: Signals, penalties: Sequence[Elastic]) -> list[AppAware]:
+        return fit_penalties(
+            replay,
+            relevance,
+            signals,
+            protocol,
+            penalties,
+            design=design,
+            n=n,
+            executor=executor,
+            work=work and work / name,
+            **printed,
         )
 
     def accuracy(model: AppAware) -> float:
@@ -115,13 +134,12 @@ def fit_phone_models(
 
     models: dict[str, AppAware] = {}
     if penalty is None and protocol.do_no_harm:
-        tried = [fit(everything, choice) for choice in PENALTIES]
-        models["appaware"] = max(tried, key=accuracy)
+        models["appaware"] = max(fits("everything", everything, PENALTIES), key=accuracy)
         penalty = models["appaware"].penalty
     seen = {name: everything.variant(SEEN[name]) for name in variants}
     for name, signals in seen.items():
         if name not in models:
-            models[name] = fit(signals, penalty or PRINTED)
+            (models[name],) = fits(name, signals, [penalty or PRINTED])
     models = {name: models[name] for name in variants}
     fitted = PhoneModels(relevance, protocol, n, seen, models, {}, design, minutes)
     if protocol.do_no_harm:

@@ -102,8 +102,8 @@ def read_sources(
         Role → column, for the lists and query logs among them.
     on_bad_row : {"raise", "skip"}
     in_pieces : bool
-        Leave query logs unread, to be counted in pieces, or lists if there are no logs; a
-        composition log is refused.
+        Leave query logs unread, to be counted in pieces, or lists if there are no logs. Where a
+        composition log is among the files, all are read.
 
     Raises
     ------
@@ -134,6 +134,8 @@ def read_sources(
             "--column names columns of lists and query logs; those of a composition log have the "
             "names of contract 1."
         )
+    if compositions or any(shape.kind == "compositions" for _, _, shape in opened):
+        in_pieces = False
     only_lists = all(shape.kind == "list" for _, _, shape in opened)
     for path, pieces, shape in opened:
         if shape.kind == "compositions":
@@ -159,10 +161,6 @@ def read_sources(
                 raise InputError(f"{path}: holds no row. Expected one submission in each.")
             logs.append(queries)
             files.append(source_said(path, shape, len(queries.query), queries.skipped))
-    if compositions and in_pieces:
-        raise InputError(
-            f"{compositions[0]}: a composition log is read whole. Leave out --memory and --cluster."
-        )
     log = _composition_log(compositions, on_bad_row)
     if log and log.skipped:
         files.append(f"{', '.join(map(str, compositions))}: {_lost(log.skipped)}")

@@ -4,6 +4,7 @@ All variants are `telic.choice`'s conditional logit over the candidates at the l
 """
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from telic.completion.learning.relevance import Relevance, Scale
 from telic.completion.learning.replayed_log import RankedKeystrokes, Replay
 from telic.completion.learning.saturation import D, Saturation, bounded
 from telic.evaluate import standard_deviations
+from telic.scale import Executor
 
 Unpersonalised = Literal["pooled", "average"]
 
@@ -256,7 +258,12 @@ def training_choices(
 
 
 def unpersonalised(
-    choices: Choices, *, l2: float, variant: Unpersonalised = "pooled"
+    choices: Choices,
+    *,
+    l2: float,
+    variant: Unpersonalised = "pooled",
+    executor: Executor | None = None,
+    work: Path | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit adaQAC-UnP: one weight vector for everybody, and for each user without that user.
 
@@ -268,6 +275,8 @@ def unpersonalised(
     variant : {"pooled", "average"}
         [Zhang2017]'s "gradient descent with averaging" is undefined: fit all compositions together,
         or average the users' own weights.
+    executor, work
+        Where users are worked on, bucket by bucket, as in `telic.choice.fit_groups`.
 
     Returns
     -------
@@ -277,8 +286,8 @@ def unpersonalised(
     """
     if variant == "pooled":
         everyone = fit_pooled(choices, l2=l2)
-        return everyone, leave_one_group_out(choices, everyone, l2=l2)
-    own = fit_groups(choices, l2=l2)
+        return everyone, leave_one_group_out(choices, everyone, l2=l2, executor=executor, work=work)
+    own = fit_groups(choices, l2=l2, executor=executor, work=work)
     trained = np.diff(choices.group) > 0
     m = max(int(trained.sum()), 1)
     total = own[trained].sum(axis=0)
@@ -296,6 +305,8 @@ def online(
     l2: float,
     step_size: float,
     schedule: Schedule,
+    executor: Executor | None = None,
+    work: Path | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Walk adaQAC-Online through compositions and return the weights before each and at the end.
 
@@ -314,6 +325,8 @@ def online(
         nothing. By default its place.
     initial : array of shape (g, d)
         Weights of each user before the walk: `unpersonalised` without that user.
+    executor, work
+        As in `unpersonalised`.
 
     Returns
     -------
@@ -322,7 +335,15 @@ def online(
     latest : float64 array of shape (g, d)
         Weights of each user after the walk.
     """
-    path = learn_online(choices, initial, step_size=step_size, l2=l2, schedule=schedule)
+    path = learn_online(
+        choices,
+        initial,
+        step_size=step_size,
+        l2=l2,
+        schedule=schedule,
+        executor=executor,
+        work=work,
+    )
     learned = np.zeros(len(users) + 1, np.int64)
     learned[row + 1] = 1
     learned_before = np.cumsum(learned)[np.arange(len(users)) if done is None else done]

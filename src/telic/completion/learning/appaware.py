@@ -1,8 +1,9 @@
 """AppAware (3.3): preference = relevance + what installed and just opened apps say of a query."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from telic.choice import (
     fit_saga,
     fit_sdca,
 )
+from telic.choice.factored_files import fits_of
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.app_features import (
     MOST_RECENT,
@@ -28,6 +30,7 @@ from telic.completion.learning.replayed_log import TRAIN, RankedKeystrokes, Repl
 from telic.errors import InputError
 from telic.evaluate import standard_deviations
 from telic.kernels import kernel
+from telic.scale import Executor
 
 PRINTED = Elastic(1e-4, 1e-4)
 SOLVERS: dict[str, Callable[..., Fit]] = {
@@ -130,7 +133,38 @@ def fit_appaware(
     max_passes: int = 20_000,
     tol: float = 1e-3,
 ) -> AppAware:
-    """Learn the weights at the last keystrokes of the training part.
+    """Learn the weights at the last keystrokes of the training part: `fit_penalties` with one."""
+    (model,) = fit_penalties(
+        replay,
+        relevance,
+        signals,
+        protocol,
+        (penalty,),
+        design=design,
+        n=n,
+        solver=solver,
+        max_passes=max_passes,
+        tol=tol,
+    )
+    return model
+
+
+def fit_penalties(
+    replay: Replay,
+    relevance: Relevance,
+    signals: Signals,
+    protocol: Protocol,
+    penalties: Sequence[Elastic],
+    *,
+    design: FeedbackDesign | None = None,
+    n: int = 10,
+    solver: str = "auto",
+    max_passes: int = 20_000,
+    tol: float = 1e-3,
+    executor: Executor | None = None,
+    work: Path | None = None,
+) -> list[AppAware]:
+    """Learn the weights at the last keystrokes of the training part, with each of some penalties.
 
     Parameters
     ----------
@@ -142,7 +176,7 @@ def fit_appaware(
     protocol : Protocol
         Whether the relevance has a learned weight and whether compositions whose query is no
         candidate are kept, as printed (the union in (3.3.2)).
-    penalty : Elastic
+    penalties : sequence of Elastic
         lambda_1 and lambda_2.
     design : FeedbackDesign, optional
         Scales of implicit feedback; given, its 16 weights are learned together with the apps'.
@@ -155,6 +189,10 @@ def fit_appaware(
     tol : float
         The duality gap asked for, relative to what the fit gains; a `ConvergenceWarning` says where
         it is missed. With 0, and by "printed", all passes are taken. `AppAware.fit` has the gap.
+    executor : telic.scale.Executor, optional
+        Fits the penalties side by side, to the same bits.
+    work : path, optional
+        Needed with an executor: a folder for these signals, which every worker reaches.
 
     Raises
     ------
@@ -170,12 +208,19 @@ def fit_appaware(
     shares = OpenedShares.counted(signals, replay.query, np.flatnonzero(replay.part == TRAIN))
     feedback = replay.features(moments)[..., : len(FEATURES)] if design else None
     problem = _Problem.of(replay, moments, signals, shares, protocol, feedback, design)
+    extra = {} if solver == "printed" else {"tol": tol}
+    solve = partial(SOLVERS[solver], max_passes=max_passes, **extra)
     if not len(problem.choices) or not problem.choices.size:
-        fit = Fit(np.zeros(problem.choices.size), "none", 0.0, [(0.0, 0.0)], gap=0.0)
+        nothing = Fit(np.zeros(problem.choices.size), "none", 0.0, [(0.0, 0.0)], gap=0.0)
+        fits = [nothing for _ in penalties]
+    elif executor is None:
+        fits = [solve(problem.choices, penalty) for penalty in penalties]
     else:
-        extra = {} if solver == "printed" else {"tol": tol}
-        fit = SOLVERS[solver](problem.choices, penalty, max_passes=max_passes, **extra)
-    return problem.model(fit, penalty, shares, len(replay.index))
+        fits = fits_of(problem.choices, solve, penalties, executor, work)
+    return [
+        problem.model(fit, penalty, shares, len(replay.index))
+        for fit, penalty in zip(fits, penalties, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
