@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 from tests.reference.random_networks import random_network
 from tests.scale.cluster import Cluster, wait_for
 from typer.testing import CliRunner
@@ -56,6 +57,9 @@ from telic.privacy.risk import views_in_pieces
 from telic.scale import Dask, Local, row_ranges
 from telic.scale.cluster_check import check_cluster
 from telic.simulate import Affinity, Catalogue, simulate_phones, simulate_typists
+from telic.simulate.hospital import simulate_hospital
+from telic.specialty.log.log_files import read_log
+from telic.specialty.recognition.recognise import recognise
 
 DAY = 24 * 3600 * 1_000_000
 
@@ -303,6 +307,47 @@ def test_the_command_learns_from_compositions_on_an_engine(cluster, typed, tmp_p
     assert not list(tmp_path.glob("*.job"))
     result = run.invoke(app, [*arguments, "--overwrite", "--skip-bad-partitions"])
     assert "needs every partition" in str(result.exception)
+
+
+def test_halves_of_users_are_recognised_side_by_side(engine, tmp_path):
+    rng = np.random.default_rng(0)
+    profiles = rng.dirichlet(np.full(40, 0.2), size=3)
+    labels = np.repeat(["a", "", "b", "c"], [24, 5, 20, 20])
+    kinds = np.repeat([0, 0, 1, 2], [24, 5, 20, 20])
+    counts = sparse.csr_array(np.stack([rng.multinomial(9, profiles[k]) for k in kinds]))
+    for method, every in (("Decision Trees", True), ("Naive", False)):
+        whole = recognise(counts, labels, method=method, every=every)
+        options = {"method": method, "every": every, "executor": engine, "work": tmp_path / "w"}
+        assert same(whole, recognise(counts, labels, **options))
+        assert same(whole, recognise(counts, labels, **options))
+    attempts = [report.facts()["attempts"] for report in engine.reports]
+    assert attempts == [10, 0, 10, 0]
+    assert [str(task.partition) for task in engine.reports[0].tasks][3] == "3 (half 2 of round 2)"
+    with pytest.raises(InputError, match="name a folder for the users"):
+        recognise(counts, labels, executor=engine)
+    with pytest.raises(InputError, match="holds another job's arrays"):
+        recognise(counts, labels[::-1], **options)
+
+
+def test_the_command_recognises_on_an_engine(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    simulate_hospital("log", scale=0.002)
+    log = read_log("log")
+    users = [log.users[u] for u in np.flatnonzero(log.taxonomy == "Dermatology")[:8]]
+    found = {"name": "skin", "listed_code": None, "users": users, "diagnoses": [], "stability": 1}
+    Path("found.json").write_text(json.dumps({"specialties": [found]}))
+    run, told = CliRunner(), []
+    arguments = ["specialty", "recognise", "log", "--found", "found.json", "--json"]
+    arguments += ["--classifier", "Naive"]
+    for options in ([], ["--memory", "1GiB"], ["--cluster", cluster.address]):
+        result = run.invoke(app, [*arguments, *options])
+        assert result.exit_code == 0, result.output
+        told.append(result.stdout)
+        assert ("recognise._measured_from_files" in result.stderr) == bool(options)
+        assert ("127.0.0.1" in result.stderr) == ("--cluster" in options)
+    assert told[0] == told[1] == told[2]
+    assert json.loads(told[0])["recognition"]
+    assert not list(tmp_path.glob("*.job"))
 
 
 def test_risk_and_attack_take_memory_or_a_cluster(cluster, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_card, print_json, show
+from telic.cli.jobs import Cluster, Memory, Work, job_of, tell_job
 from telic.cli.progress import steps
 from telic.cli.specialty.options import (
     CodeTable,
@@ -138,6 +139,9 @@ def recognise(
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    work: Work = None,
     as_json: Json = False,
 ) -> None:
     """Measure how well classifiers tell each specialty without a code from declared codes.
@@ -149,6 +153,8 @@ def recognise(
     "In shuffled data" is the control: the F1 of a group of equal size, found after every access was
     moved to a random encounter. Below each classifier stand all its pipelines and the training
     halves (round and half) that chose them.
+
+    With --memory the halves are trained on all processors, with --cluster by its workers.
     """
     from telic.specialty.recognition.classifiers import CLASSIFIERS, pipeline_names
     from telic.specialty.recognition.shuffled_control import recognise_found, recognition_facts
@@ -159,10 +165,28 @@ def recognise(
         pipeline_names(name, pipeline)  # a wrong name is said before the log is read
     records = read(log, skip_bad_rows, code_table)
     discovery = known(records, found, method, seed, threads)[0]
-    results, notes = recognise_found(
-        records, discovery, methods=names, pipeline=pipeline, seed=seed, threads=threads
-    )
+    with job_of(
+        memory,
+        cluster,
+        work,
+        Path("telic-recognise"),
+        reads=[log, found, code_table],
+        piece=None,
+        skip_bad=False,
+    ) as job:
+        results, notes = recognise_found(
+            records,
+            discovery,
+            methods=names,
+            pipeline=pipeline,
+            seed=seed,
+            threads=threads,
+            executor=job.executor if job else None,
+            work=job.work if job else None,
+        )
     tell(notes)
+    if job:
+        tell_job(job)
     facts = recognition_facts(discovery, results)
     if as_json:
         print_json({"recognition": facts})

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
+from telic.data.object_storage import refuse_remote
 from telic.errors import InputError
 from telic.evaluate.repeated_cv import (
     FoldTest,
@@ -21,6 +24,9 @@ from telic.evaluate.repeated_cv import (
     nadeau_bengio,
     paired_t,
 )
+from telic.scale import Executor
+from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, store_arrays
+from telic.scale.job_folder import identity
 from telic.specialty.recognition.classifiers import CHOSEN, choose, fit, pipeline_names
 from telic.specialty.small_cells import SMALL_CELL
 
@@ -171,6 +177,8 @@ def recognise(
     pipeline: str = CHOSEN,
     every: bool = True,
     seed: int = 0,
+    executor: Executor | None = None,
+    work: str | Path | None = None,
 ) -> Recognition:
     """Cross-validate a classifier, two stratified halves in five rounds.
 
@@ -191,6 +199,11 @@ def recognise(
         them it is faster.
     seed : int
         Fixes the halves (the same for every method) and the classifier's chance.
+    executor : telic.scale.Executor, optional
+        Trains the ten halves side by side; the scores are the same.
+    work : path, optional
+        Needed with an executor: a folder for these users, which every worker reaches. The same
+        call goes on there if it was interrupted.
 
     Raises
     ------
@@ -206,25 +219,22 @@ def recognise(
     if support.min() < 4:
         small = str(classes[support.argmin()])
         raise InputError(f"class {small!r} has fewer than 4 users, too few to halve. Leave it out.")
-    X = counts[rows].toarray()  # weights are dense anyway
+    ways = Ways(method, names, every, seed)
+    folds = [Fold(r, half) for r in range(5) for half in range(2)]
+    if executor is None:
+        X = counts[rows].toarray()  # weights are dense anyway
+        found = [_measured(X, y, ways, fold) for fold in folds]
+    else:
+        found = _on_engine(counts[rows], y, ways, folds, executor, work)
     scores = np.empty((5, 2, len(classes), 3))
     of_pipelines = {name: np.empty_like(scores) for name in names} if every else {}
     chosen: list[list[str]] = [[] for _ in range(5)]
-    for r in range(5):
-        halves = StratifiedKFold(2, shuffle=True, random_state=seed + r)
-        for half, (train, test) in enumerate(halves.split(np.zeros(len(y)), y)):
-            best = choose(method, names, X[train], y[train], seed=seed)
-            chosen[r].append(best)
-            for name in names if every else (best,):
-                model = fit(method, name, X[train], y[train], seed=seed)
-                measured = precision_recall_fscore_support(
-                    y[test], model.predict(X[test]), labels=np.arange(len(classes)), zero_division=0
-                )
-                measured = np.array(measured[:3]).T
-                if every:
-                    of_pipelines[name][r, half] = measured
-                if name == best:
-                    scores[r, half] = measured
+    for fold, one in zip(folds, found, strict=True):
+        best = names[int(one["chosen"])]
+        chosen[fold.round].append(best)
+        scores[fold] = one["scores"]
+        for name, measured in zip(of_pipelines, one.get("of_pipelines", ()), strict=True):
+            of_pipelines[name][fold] = measured
     return Recognition(
         tuple(str(c) for c in classes),
         support,
@@ -232,6 +242,72 @@ def recognise(
         chosen=tuple((first, second) for first, second in chosen),
         of_pipelines=of_pipelines,
     )
+
+
+class Ways(NamedTuple):
+    """How users are classified: the arguments of `recognise`."""
+
+    method: str
+    names: tuple[str, ...]
+    every: bool
+    seed: int
+
+
+class Fold(NamedTuple):
+    """A training half of a round, both from 0."""
+
+    round: int
+    half: int
+
+    def __str__(self) -> str:
+        return f"half {self.half + 1} of round {self.round + 1}"
+
+
+def _measured(X: np.ndarray, y: np.ndarray, ways: Ways, fold: Fold) -> Arrays:
+    """Choose a pipeline in one half and measure it, or every one, in the other."""
+    method, names, every, seed = ways
+    halves = StratifiedKFold(2, shuffle=True, random_state=seed + fold.round)
+    train, test = list(halves.split(np.zeros(len(y)), y))[fold.half]
+    best = names.index(choose(method, names, X[train], y[train], seed=seed))
+    classes, measured = np.arange(y.max() + 1), {}
+    for name in names if every else (names[best],):
+        model = fit(method, name, X[train], y[train], seed=seed)
+        found = precision_recall_fscore_support(
+            y[test], model.predict(X[test]), labels=classes, zero_division=0
+        )
+        measured[name] = np.array(found[:3]).T
+    told = {"chosen": np.array(best), "scores": measured[names[best]]}
+    return told | ({"of_pipelines": np.stack(list(measured.values()))} if every else {})
+
+
+def _on_engine(
+    counts: sparse.csr_array,
+    y: np.ndarray,
+    ways: Ways,
+    folds: list[Fold],
+    executor: Executor,
+    work: str | Path | None,
+) -> list[Arrays]:
+    """Measure folds on an engine, whose tasks map the users' accesses."""
+    if work is None:
+        raise InputError("work: with an executor, name a folder for the users.")
+    refuse_remote(work, "work", "the users' accesses are mapped")
+    folder = Path(work).absolute()  # a worker has a working folder of its own
+    parts = {name: getattr(counts, name) for name in ("data", "indices", "indptr")}
+    store_arrays(folder, {**parts, "classes": y})
+    task = partial(save_arrays, partial(_measured_from_files, folder, counts.shape[1], ways))
+    out = folder / f"folds-{identity(task, folds)}"
+    paths = executor.map(task, folds, out=out, ending=".npz").values
+    return [load_arrays(path) for path in paths]
+
+
+def _measured_from_files(folder: Path, codes: int, ways: Ways, fold: Fold) -> Arrays:
+    data, indices, indptr, y = (
+        map_array(folder, name) for name in ("data", "indices", "indptr", "classes")
+    )
+    counts = sparse.csr_array((data, indices, indptr), shape=(len(y), codes))
+    with threadpool_limits(limits=1):  # as in `recognise`, wherever it runs
+        return _measured(counts.toarray(), y, ways, fold)
 
 
 def with_specialty(

@@ -7,11 +7,14 @@ the users of largest share of a topic are recognised alike (whatever the discove
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from telic.data.object_storage import Place, refuse_remote
+from telic.scale import Executor
 from telic.specialty.discovery.by_topics import SAMPLE, mean_share
 from telic.specialty.discovery.gibbs_lda import GibbsLDA
 from telic.specialty.discovery.result import Discovery
@@ -70,6 +73,8 @@ class Shuffled:
         method: str,
         pipeline: str = CHOSEN,
         seed: int = 0,
+        executor: Executor | None = None,
+        work: Path | None = None,
     ) -> float:
         """Mean F1 of clusters of nothing with `size` users beside the classes `core`.
 
@@ -83,16 +88,24 @@ class Shuffled:
             the cluster only, as in `with_specialty`.
         method, pipeline : str
             As in `recognise`: a pipeline is chosen here in the same way.
-        seed : int
+        seed, executor, work
+            As in `recognise`.
         """
         seen = np.isin(np.arange(len(taxonomy)), self.users)
         scores = []
-        for users in self.clusters(size):
+        for number, users in enumerate(self.clusters(size)):
             labels = with_specialty(taxonomy, users, DE_FACTO, core)
             kept = [name for name in core if ((labels == name) & seen).sum() >= 4]
             labels = np.where(np.isin(labels, [*kept, DE_FACTO]) & seen, labels, "")
             found = recognise(
-                self.counts, labels, method=method, pipeline=pipeline, every=False, seed=seed
+                self.counts,
+                labels,
+                method=method,
+                pipeline=pipeline,
+                every=False,
+                seed=seed,
+                executor=executor,
+                work=work and work / f"shuffled-{number}",
             )
             scores.append(found.of(DE_FACTO)[2])
         return float(np.mean(scores))
@@ -202,6 +215,8 @@ def recognise_found(
     pipeline: str = CHOSEN,
     seed: int = 0,
     threads: int = 1,
+    executor: Executor | None = None,
+    work: str | Place | None = None,
 ) -> tuple[dict[tuple[int, str], Recognition], list[str]]:
     """Recognise each specialty without a listed code beside the core classes and beside nothing.
 
@@ -214,6 +229,8 @@ def recognise_found(
     pipeline : str
         As in `recognise`, for the specialty and its control alike.
     seed, threads : int
+    executor, work
+        As in `recognise`; the folder holds one for each specialty.
 
     Returns
     -------
@@ -223,6 +240,8 @@ def recognise_found(
     notes : list of str
         Which core classes and specialties are left out, and why.
     """
+    if work is not None:
+        refuse_remote(work, "work", "the users' accesses are mapped")
     counts = log.user_diagnosis()
     control: Shuffled | None = None
     results = {}
@@ -244,6 +263,8 @@ def recognise_found(
             control = shuffle(log, n_topics=n_topics, seed=seed, threads=threads)
         for method in methods:
             options: dict[str, Any] = {"method": method, "pipeline": pipeline, "seed": seed}
+            here = None if work is None else Path(str(work)) / f"specialty-{k}"
+            options |= {"executor": executor, "work": here}
             found = recognise(counts, labels, **options)
             nothing = control.f1(log.taxonomy, len(one.users), core, **options)
             results[k, method] = replace(found, shuffled_f1=nothing)
