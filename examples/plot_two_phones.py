@@ -30,7 +30,7 @@ PHONES = {
 }
 figure, axes = pyplot.subplots(1, 4, figsize=(13, 2.6), layout="constrained")
 for panel, (title, (installed, opened)) in zip(axes, PHONES.items(), strict=True):
-    composition = box.compose(box.user(), box.phones.phone(installed, opened))
+    composition = box.compose(box.user(), box.phone(installed, opened))
     shown = composition.suggest("real", at=0.0)[:4]
     print(f"{title}:", [suggestion.text for suggestion in shown])
     scores = [suggestion.relevance + suggestion.apps for suggestion in shown]

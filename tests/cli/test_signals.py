@@ -12,9 +12,9 @@ import pyarrow.parquet
 import pytest
 
 from telic import cli
-from telic.completion import Completer
+from telic.completion import Completer, fit_files
 from telic.report import Table
-from telic.simulate import Catalogue, simulate_typists
+from telic.simulate import Catalogue, made_up_affinity, simulate_phones, simulate_typists
 from telic.simulate.searchers import searchers
 
 
@@ -112,9 +112,50 @@ def test_a_composition_log_tells_what_feedback_is_worth_and_makes_a_box(telic, t
     box = Completer.load(tmp_path / "box")
     assert box.simulated
     assert "feedback" in box.signals.weights.gates
-    code, _, err = telic("typed.parquet", "--groups", "feedback,apps")
+    code, _, err = telic("typed.parquet", "--groups", "feedback,phones")
     assert code == 2
-    assert "--groups names 'apps', expected some of popularity" in err
+    assert "--groups names 'phones', expected some of popularity" in err
+    code, _, err = telic("typed.parquet", "--groups", "apps", "--min-users", "1")
+    assert code == 2
+    assert "the log tells nothing of 'apps'" in err
+
+
+def test_a_log_of_phones_tells_what_apps_are_worth_and_makes_a_box(telic, log, tmp_path):
+    """Simulated phones; the box that is fitted alone is that of the evaluation."""
+    rng = np.random.default_rng(0)
+    phrases = sorted({"".join("abcd"[i] for i in row) for row in rng.integers(0, 4, (60, 7))})
+    catalogue = Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
+    affinity = made_up_affinity(catalogue, apps=20)
+    phones = simulate_phones(
+        catalogue, affinity=affinity, strength=0.9, users=60, compositions=40, seed=1
+    )
+    pyarrow.parquet.write_table(phones, tmp_path / "phones.parquet")
+    words = ("phones.parquet", "--groups", "popularity,apps", "--window", "20", "--tested", "200")
+    code, out, err = telic(*words, "--model", "box", "--report", "page.md", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert [row["model"] for row in found["results"]][:4] == [
+        "static",
+        "popularity",
+        "+ apps",
+        "all that help",
+    ]
+    assert [(row["group"], row["exchanged"]) for row in found["controls"]] == [
+        ("apps", False),
+        ("apps", True),
+    ]
+    page = (tmp_path / "page.md").read_text()
+    assert "apps, as they are" in page
+    assert "control: apps of somebody else" in page
+    box = Completer.load(tmp_path / "box")
+    assert box.signals.app_minutes == 20
+    assert box.signals.weights.gates["apps"].startswith("on")
+    assert "goes with the apps" in page
+    fit = fit_files(tmp_path / "phones.parquet", signals=("popularity", "apps"), minutes=20)
+    assert fit.signals.weights.weights == pytest.approx(box.signals.weights.weights)
+    code, _, err = telic(log, "--window", "20")
+    assert code == 2
+    assert "--window changes nothing without a composition log" in err
 
 
 def test_equal_seeds_give_equal_results_and_groups_can_be_left_out(telic, log):
@@ -132,7 +173,8 @@ def test_what_is_wrong_is_said_in_one_line(telic, log, tmp_path):
     (tmp_path / "list.csv").write_text("title,views\ntea,3\n")
     (tmp_path / "few.csv").write_text("query,at\ntea,2026-01-01T00:00:00Z\n")
     for words, said in (
-        ([log, "--groups", "apps"], "--groups names 'apps', expected some of popularity, time"),
+        ([log, "--groups", "phones"], "--groups names 'phones', expected some of popularity, "),
+        ([log, "--groups", "apps"], "the log tells nothing of 'apps', expected some of popular"),
         (["list.csv"], "expected query logs, with a time in each row"),
         (["few.csv"], "the log holds 1 submissions: too few"),
         (["none.csv"], "no such file"),

@@ -33,7 +33,7 @@ class Oracle:
 
     def __init__(self, searches, event):
         self.s, self.event = searches, event
-        self.now = int(searches.at[event])
+        self.now = int(searches.begin[event])
         self.user = int(searches.user[event])
         self.past = [e for e in range(len(searches)) if searches.at[e] < self.now]
         self.session = session(searches, event)
@@ -84,9 +84,29 @@ class Oracle:
         popular = self.counted(self.of(q))
         return math.log1p(together * self.total / (shrinkage * popular)) if together else 0.0
 
-    def row(self, q, prefix, clock=20.0, pairs=100.0):
+    def opened(self, event):
+        """The apps of a submission, the one opened last first."""
+        own = slice(self.s.opened.first[event], self.s.opened.last[event])
+        return self.s.opened.app[own].tolist()
+
+    def app_known(self, a):
+        """Whether enough users, none of them unnamed, had the app before they searched."""
+        return len({int(self.s.user[e]) for e in self.past if a in self.opened(e)}) >= (
+            self.s.min_users
+        )
+
+    def after_app(self, a, q, shrinkage):
+        """How many times more often than by its share q was submitted after an app, shrunk."""
+        if not self.app_known(a):
+            return 1.0
+        after = [e for e in self.past if a in self.opened(e)]
+        share = self.counted(self.of(q)) / self.total
+        both = self.counted([e for e in after if self.s.query[e] == q])
+        return (both + shrinkage * share) / ((self.counted(after) + shrinkage) * share)
+
+    def row(self, q, prefix, clock=20.0, pairs=100.0, apps=100.0):
         text = self.text(q)
-        out = np.zeros(20)
+        out = np.zeros(23)
         if self.known(q):
             out[0] = math.log1p(self.counted(self.of(q)))
             out[1] = math.log1p(self.people(q))
@@ -115,6 +135,12 @@ class Oracle:
         ends = re.search(r"[a-z0-9]$", prefix) and not re.match(r"[a-z0-9]", text[len(prefix) :])
         out[18] = bool(ends)
         out[19] = prefix == text
+        times = [self.after_app(a, q, apps) for a in self.opened(self.event)]
+        if self.known(q) and times:
+            shares = [1 / (k + 1) for k in range(len(times))]
+            out[20] = math.log(times[0])
+            out[21] = math.log(np.average(times, weights=shares))
+            out[22] = math.log(max(times))
         return out
 
     def pool(self, prefix, popular, recent, own, following):

@@ -17,7 +17,7 @@ from telic.completion.learning.adaqac import FeedbackDesign
 from telic.completion.signals.groups import FEATURES, GROUP_OF, WIDTH
 from telic.serve import Settings, create_app, serving
 from telic.serve.state.store import Store
-from telic.simulate import Catalogue, simulate_typists
+from telic.simulate import Catalogue, made_up_affinity, simulate_phones, simulate_typists
 from telic.simulate.searchers import searchers
 
 ON = ("popularity", "personal", "session", "match")
@@ -143,6 +143,41 @@ def test_what_the_store_keeps_of_a_user_stays_bounded(model):
     state = store.read("ann").state
     store.close()
     assert list(state.last) == list(state.history) == ["words 3", "words 4", "words 5"]
+
+
+def test_apps_that_a_phone_names_move_suggestions_and_are_checked(tmp_path):
+    """The command line's box on simulated phones, with the group on whatever helped."""
+    rng = np.random.default_rng(0)
+    phrases = sorted({"".join("ab"[i] for i in row) for row in rng.integers(0, 2, (40, 7))})
+    catalogue = Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
+    affinity = made_up_affinity(catalogue, apps=20)
+    phones = simulate_phones(
+        catalogue, affinity=affinity, strength=0.9, users=12, compositions=20, seed=1
+    )
+    pyarrow.parquet.write_table(phones, tmp_path / "phones.parquet")
+    telic("fit", tmp_path / "phones.parquet", tmp_path / "box", "--signals", "apps")
+    box = Completer.load(tmp_path / "box")
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("goes with the apps")] = 2.0
+    learned = replace(box.signals.weights, weights=weights, penalties={"apps": 10.0})
+    replace(box, signals=replace(box.signals, weights=learned)).save(tmp_path / "box")
+    with served(tmp_path / "box") as client:
+        known = client.get("/about").json()["apps"]
+        asked = {"q": "a", "explain": True, "user": "ann"}
+        lists = {}
+        for number, opened in enumerate([[], *([[app, 2.0]] for app in known), [["new", 1.0]]]):
+            body = asked | {"opened": opened, "composition": str(number)}
+            answer = client.post("/suggest", json=body)
+            assert answer.status_code == 200, answer.text
+            (shown,) = answer.json()[4:]
+            for each in shown["suggestions"]:
+                assert each["signal_reasons"] == {"apps": pytest.approx(each["signals"])}
+            lists[number] = [each["text"] for each in shown["suggestions"]]
+        assert lists[0] == lists[len(known) + 1]  # without an app, and with one that nobody knows
+        assert sum(lists[i + 1] != lists[0] for i in range(len(known))) > len(known) / 2
+        wrong = client.post("/suggest", json=asked | {"opened": [[known[0], -1]]})
+        assert wrong.status_code == 422
+        assert "minutes since must be a number >= 0" in wrong.json()["error"]["message"]
 
 
 def test_lists_that_were_passed_over_move_suggestions_where_the_log_had_lists(tmp_path):

@@ -17,6 +17,7 @@ from telic.cli.completion.options import (
     SkipBadRows,
     Window,
     app,
+    holds_compositions,
     protocols_of,
     refuse_given,
     relevances_of,
@@ -78,14 +79,14 @@ def columns_of(given: list[str] | None) -> dict[str, str]:
 
 def groups_of(given: str, option: str) -> tuple[str, ...] | None:
     """Read an option that names groups of signals, by commas; None for all that a log tells of."""
-    from telic.completion.signals.groups import WITH_FEEDBACK
+    from telic.completion.signals.groups import EVERY_GROUP
 
     if given == "all":
         return None
     chosen = tuple(given.split(","))
     for group in chosen:
-        if group not in WITH_FEEDBACK:
-            known = ", ".join(WITH_FEEDBACK)
+        if group not in EVERY_GROUP:
+            known = ", ".join(EVERY_GROUP)
             raise InputError(f"{option} names {group!r}, expected some of {known}.")
     return chosen
 
@@ -114,8 +115,8 @@ def fit(
         str | None,
         typer.Option(
             help="Rank by groups of signals, all or some of popularity, time, personal, session, "
-            "match and, with a composition log, feedback, separated by commas. A group counts only "
-            "where it helps on held-out data (its gate)."
+            "match and, with a composition log, feedback and apps, separated by commas. A group "
+            "counts only where it helps on held-out data (its gate)."
         ),
     ] = None,
     session_gap: SessionGap = 30.0,
@@ -138,7 +139,6 @@ def fit(
     """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
     from telic.completion import fit_files
     from telic.data import check_output
-    from telic.data.pieces import open_pieces
 
     files = [*sources, *([queries] if queries else [])]
     reads = [*files, deny, synonyms]
@@ -147,13 +147,13 @@ def fit(
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
         raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
-    learning = ("relevance", "protocol", "window", "min_compositions")
+    learning = ("relevance", "protocol", "min_compositions")
     if signals:
         refuse_given(context, (*learning, "candidates", "duplicates"), "beside --signals")
     else:
         refuse_given(context, ["session_gap"], "without --signals")
-        if not any(file.is_dir() or "keystrokes" in open_pieces(file).columns for file in files):
-            refuse_given(context, learning, "without a composition log")
+    if not holds_compositions(files):
+        refuse_given(context, (*learning, "window"), "without a composition log")
     with job_of(
         memory, cluster, work, out, reads=reads, piece=piece, skip_bad=skip_bad_partitions
     ) as job:

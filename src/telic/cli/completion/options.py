@@ -39,9 +39,7 @@ SessionGap = Annotated[
 SkipBadRows = Annotated[
     bool, typer.Option(help="Leave out and count rows that break the contract.")
 ]
-Window = Annotated[
-    float, typer.Option(help="AppAware: minutes for which an opened app is recent.", min=0)
-]
+Window = Annotated[float, typer.Option(help="Minutes for which an opened app counts.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
 CatalogueFile = Annotated[
@@ -66,6 +64,13 @@ def refuse_given(context: typer.Context, names: Sequence[str], why: str) -> None
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise InputError(f"--{name.replace('_', '-')} changes nothing {why}. Leave it out.")
+
+
+def holds_compositions(files: Sequence[Path]) -> bool:
+    """Whether one of some files is a composition log, or the folder that a service recorded to."""
+    from telic.data.pieces import open_pieces
+
+    return any(file.is_dir() or "keystrokes" in open_pieces(file).columns for file in files)
 
 
 def replay_of(

@@ -7,13 +7,23 @@ from typing import Annotated
 import typer
 
 from telic.cli.completion.fit import Column, columns_of, groups_of
-from telic.cli.completion.options import Json, MinUsers, Seed, SessionGap, app
+from telic.cli.completion.options import (
+    Json,
+    MinUsers,
+    Seed,
+    SessionGap,
+    Window,
+    app,
+    holds_compositions,
+    refuse_given,
+)
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.progress import console, steps
 
 
 @app.command()
 def signals(
+    context: typer.Context,
     log: Annotated[
         list[Path],
         typer.Argument(
@@ -32,6 +42,7 @@ def signals(
         str, typer.Option(help="Groups of signals to try: all, or some, separated by commas.")
     ] = "all",
     session_gap: SessionGap = 30.0,
+    window: Window = 30.0,
     min_users: MinUsers = 3,
     tested: Annotated[
         int, typer.Option(help="Test at most this many submissions, drawn at random.", min=100)
@@ -45,9 +56,9 @@ def signals(
 ) -> None:
     """Measure what popularity, time, habits, sessions and match are worth on a query log.
 
-    Only the log is needed; a composition log tells what feedback is worth, too. telic learns from
-    half of the users and tests on the other half, later in time. Controls, in which there is
-    nothing to find, show what the measure itself makes up.
+    Only the log is needed; a composition log tells what feedback is worth, too, and what apps are
+    that were opened before. telic learns from half of the users and tests on the other half, later
+    in time. Controls, in which there is nothing to find, show what the measure itself makes up.
     """
     from telic.completion.fit.from_files import searches_found, searches_of, with_words
     from telic.completion.fit.from_searches import completer_of_searches
@@ -60,12 +71,21 @@ def signals(
     chosen = groups_of(groups, "--groups")
     for out in filter(None, (report, model)):
         check_output(out, reads=log, overwrite=overwrite)
+    if not holds_compositions(log):
+        refuse_given(context, ["window"], "without a composition log")
     with steps("signals") as progress:
         progress("reading")
         read = read_sources(
             log, columns=columns_of(column), on_bad_row="skip" if skip_bad_rows else "raise"
         )
-        searches = searches_of(read, log, session_gap=session_gap, min_users=min_users, seed=seed)
+        searches = searches_of(
+            read,
+            log,
+            session_gap=session_gap,
+            min_users=min_users,
+            seed=seed,
+            minutes=window,
+        )
         models = models_of(searches, chosen, progress=progress)
         progress("testing")
         found = measured(searches, models, most=tested)

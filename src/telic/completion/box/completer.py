@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -195,6 +195,18 @@ class Completer:
             return "simulated people, not real ones"
         return str(self.found.get("trained on", "a log of real searches"))
 
+    def phone(
+        self, installed: Mapping[str, float], opened: Sequence[tuple[str, float]] = ()
+    ) -> Phone | None:
+        """Take in one phone's apps, as `PhoneRanker.phone`; None if the model looks at none."""
+        ranker = self.phones or self.signals
+        return ranker.phone(installed, opened) if ranker is not None else None
+
+    def telling_apps(self) -> list[str]:
+        """Return the apps that tell most, for people to choose from."""
+        ranker = self.phones or self.signals
+        return ranker.telling() if ranker is not None else []
+
     def order_summary(self) -> str:
         """Say in a few words where feedback, or what signals, move suggestions."""
         if self.signals is not None:
@@ -225,7 +237,7 @@ class Completer:
         ----------
         user : UserState
         phone : Phone, optional
-            The signals that `PhoneRanker.phone` gives.
+            What `phone` gives of the apps.
         where : mapping of str to str, optional
             Context → value: only phrases with this value, or with none, are suggested.
         boost : mapping, optional

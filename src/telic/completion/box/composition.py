@@ -166,7 +166,7 @@ class Composition:
             self._first_at = at
         known = self._user_signals
         if known is None or known.ranker is not self.completer.ranker():
-            known = UserSignals.of(self.completer, self.user, self._own, self._now)
+            known = UserSignals.of(self.completer, self.user, self._own, self._now, self._phone)
             self._user_signals = known
         return known
 

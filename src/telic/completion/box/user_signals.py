@@ -1,4 +1,4 @@
-"""What the signals look at of a user: own queries and when, the session, and the moment."""
+"""What the signals look at of a user: own queries and when, the session, apps, and the moment."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from telic.completion.box.own_queries import OTHERS, OwnQueries
+from telic.completion.learning.phone_ranker import Phone
 from telic.completion.signals.counts import Beyond, Own, Session
 from telic.completion.signals.overlap import texts_of_forms
-from telic.completion.signals.ranker import Ranked, SignalRanker
+from telic.completion.signals.ranker import Ranked, SignalRanker, opened_of
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -25,12 +26,19 @@ class UserSignals:
     own: Own
     beyond: Beyond
     session: Session
+    opened: np.ndarray
+    """Numbers of the apps just opened: see `SignalRanker.ranked`."""
     _strings: tuple[np.ndarray, np.ndarray]
     """Of the box's index."""
 
     @classmethod
     def of(
-        cls, completer: "Completer", user: "UserState", queries: OwnQueries, now: int
+        cls,
+        completer: "Completer",
+        user: "UserState",
+        queries: OwnQueries,
+        now: int,
+        phone: Phone | None = None,
     ) -> "UserSignals":
         """Take a user's state, with the own queries as a composition numbers them, at a moment."""
         ranker, index = completer.ranker(), completer.index
@@ -49,12 +57,12 @@ class UserSignals:
         ids[ids >= OTHERS] -= OTHERS - len(ranker)
         texts = texts_of_forms([place.folded for place in places])
         own, beyond = queries.table(ranker, user)
-        return cls(ranker, now, own, beyond, Session(ids, texts), index.strings)
+        return cls(ranker, now, own, beyond, Session(ids, texts), opened_of(phone), index.strings)
 
     def candidates(self, typed: bytes) -> Ranked:
         """Return the candidates of a keystroke, numbered as in the box."""
         found = self.ranker.ranked(
-            self._strings, typed, self.now, self.own, self.beyond, self.session
+            self._strings, typed, self.now, self.own, self.beyond, self.session, self.opened
         )
         own = found.numbers >= len(self.ranker)
         if own.any():

@@ -1,4 +1,4 @@
-"""Arrays that are copied and grow within kernels.
+"""Arrays that are copied, grow and are looked through within kernels.
 
 They are copied element by element: where a slice is assigned to a slice, numba also compiles the
 words of the error for slices that differ in length, which makes a first use wait.
@@ -35,3 +35,15 @@ def longer_table(table, rows):
     out = np.zeros((2 * rows, table.shape[1]), table.dtype)
     copy_into(out.ravel(), 0, table.ravel())
     return out
+
+
+@kernel
+def place_in(sorted_ids, first, last, wanted):
+    """First position in sorted_ids[first:last] that is not below `wanted`."""
+    while first < last:
+        middle = (first + last) // 2
+        if sorted_ids[middle] < wanted:
+            first = middle + 1
+        else:
+            last = middle
+    return first

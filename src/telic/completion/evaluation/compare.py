@@ -93,8 +93,6 @@ def _where(completer: Completer, log: CompositionLog, c: int) -> dict[str, str] 
 
 
 def _phone(completer: Completer, log: CompositionLog, c: int) -> Phone | None:
-    if completer.phones is None:
-        return None
     own = slice(log.installed_start[c], log.installed_start[c + 1])
     installed = {
         log.apps[app]: float(opens)
@@ -105,7 +103,7 @@ def _phone(completer: Completer, log: CompositionLog, c: int) -> Phone | None:
         (log.apps[app], int(begin - at) / 60e6)
         for app, at in zip(log.opened_app[own], log.opened_at[own], strict=True)
     ]
-    return completer.phones.phone(installed, opened)
+    return completer.phone(installed, opened)
 
 
 @dataclass(frozen=True)

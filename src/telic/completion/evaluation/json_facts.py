@@ -13,8 +13,8 @@ from telic.completion.learning.dwell_times import dwell_histograms, not_submitte
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.replayed_log import Replay
 from telic.completion.learning.saturation import limits
+from telic.completion.signals.groups import EVERY_GROUP, GROUP_OF, GROUPS
 from telic.completion.signals.groups import FEATURES as FEATURES_OF_GROUPS
-from telic.completion.signals.groups import GROUP_OF, GROUPS, WITH_FEEDBACK
 from telic.completion.signals.ranker import SignalRanker
 
 
@@ -151,7 +151,7 @@ def signal_facts(ranker: SignalRanker) -> dict[str, Any]:
             )
             or "none",
         }
-        for group in WITH_FEEDBACK
+        for group in EVERY_GROUP
         if group in GROUPS or group in fit.gates or group in fit.penalties
     }
     certified = {"objective": fit.objective, "at most above its optimum": fit.gap}

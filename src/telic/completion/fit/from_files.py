@@ -103,7 +103,8 @@ def fit_files(
         What becomes of a phrase that a list gives twice with different weights.
     on_bad_row : {"raise", "skip"}
     relevance, model, protocol, n, min_compositions, minutes
-        With a composition log: see `fit_completer`. `n` also applies without one.
+        With a composition log: see `fit_completer`. `n` also applies without one, `minutes` also to
+        signals.
     words : bool
         Fill lists that the prefix leaves room in by the words typed, see `WordIndex`; never under a
         protocol whose relevance is no logarithm.
@@ -147,7 +148,12 @@ def fit_files(
             )
         sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
         searches = searches_of(
-            sources, paths, session_gap=session_gap, min_users=min_users, seed=seed
+            sources,
+            paths,
+            session_gap=session_gap,
+            min_users=min_users,
+            seed=seed,
+            minutes=minutes,
         )
         completer = replace(
             fit_signals(searches, None if signals == "all" else signals),
@@ -250,6 +256,7 @@ def searches_of(
     session_gap: float = SESSION_GAP,
     min_users: int = 3,
     seed: int = 0,
+    minutes: float = MINUTES,
 ) -> Searches:
     """Return query logs, or a composition log with query logs from before, ready for signals.
 
@@ -267,7 +274,8 @@ def searches_of(
     given: dict[str, Any] = {"session_gap": session_gap, "min_users": min_users, "seed": seed}
     if log is None:
         return Searches(joined_logs(sources.logs), **given)
-    return Compositions(log, joined_logs([joined_submissions(log), *sources.logs]), **given)
+    joined = joined_logs([joined_submissions(log), *sources.logs])
+    return Compositions(log, joined, minutes=minutes, **given)
 
 
 def searches_found(sources: Sources, searches: Searches) -> dict[str, Any]:

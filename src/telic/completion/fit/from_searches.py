@@ -73,7 +73,12 @@ def completer_of_searches(
         searches.index.phrases(known), np.log1p(state.popular[known])
     )
     ranker = SignalRanker(
-        of_catalogue(state, known[given]), weights, shrinkage, searches.session_minutes
+        of_catalogue(state, known[given]),
+        weights,
+        shrinkage,
+        searches.session_minutes,
+        apps=[searches.apps[a] for a in np.flatnonzero(state.apps.known)],
+        app_minutes=searches.minutes,
     )
     design, feedback = FeedbackDesign(np.ones(D), False), np.zeros(D)
     if FEEDBACK in weights.penalties:

@@ -93,34 +93,7 @@ class PhoneRanker:
         InputError
             If a count or a time is no number or out of range, or there are too many.
         """
-        if len(installed) > MAX_APPS or len(opened) > MAX_APPS:
-            raise InputError(f"over {MAX_APPS} apps or openings. Send the most used ones.")
-        number = self._numbers
-        value, order = np.zeros(len(self.apps)), np.full(len(self.apps), -1)
-        for app, opens in installed.items():
-            opens = _number(opens)
-            if not 0 <= opens <= MAX_DAILY_OPENS:
-                raise InputError(
-                    f"installed app {app[:40]!r}: the openings a day must be a number from 0 to "
-                    f"{MAX_DAILY_OPENS:.0f}."
-                )
-            if app in number:
-                value[number[app]] = np.log1p(opens)
-        recent = []
-        for app, minutes in opened:
-            minutes = _number(minutes)
-            if not minutes >= 0:
-                raise InputError(
-                    f"opened app {app[:40]!r}: the minutes since must be a number >= 0; "
-                    "openings after the first keystroke do not count."
-                )
-            if minutes < self.minutes:
-                recent.append((minutes, app))
-        # Unknown apps keep their place in the order: what was opened before is less recent.
-        for k, app in enumerate(list(dict.fromkeys(a for _, a in sorted(recent)))[:MOST_RECENT]):
-            if app in number:
-                order[number[app]] = k
-        return Phone(value, order)
+        return phone_of(self._numbers, installed, opened, minutes=self.minutes)
 
     def added(self, queries: np.ndarray, phone: Phone) -> np.ndarray:
         """Return what the phone adds to the relevance of phrases (-1: not of the catalogue)."""
@@ -187,6 +160,43 @@ class PhoneRanker:
             float(meta["minutes"]),
             meta.get("fit", {}),
         )
+
+
+def phone_of(
+    number: Mapping[str, int],
+    installed: Mapping[str, float],
+    opened: Sequence[tuple[str, float]],
+    *,
+    minutes: float,
+) -> Phone:
+    """Do what `PhoneRanker.phone` says for known apps, numbered from 0, and a window."""
+    if len(installed) > MAX_APPS or len(opened) > MAX_APPS:
+        raise InputError(f"over {MAX_APPS} apps or openings. Send the most used ones.")
+    value, order = np.zeros(len(number)), np.full(len(number), -1)
+    for app, opens in installed.items():
+        opens = _number(opens)
+        if not 0 <= opens <= MAX_DAILY_OPENS:
+            raise InputError(
+                f"installed app {app[:40]!r}: the openings a day must be a number from 0 to "
+                f"{MAX_DAILY_OPENS:.0f}."
+            )
+        if app in number:
+            value[number[app]] = np.log1p(opens)
+    recent = []
+    for app, since in opened:
+        since = _number(since)
+        if not since >= 0:
+            raise InputError(
+                f"opened app {app[:40]!r}: the minutes since must be a number >= 0; "
+                "openings after the first keystroke do not count."
+            )
+        if since < minutes:
+            recent.append((since, app))
+    # Unknown apps keep their place in the order: what was opened before is less recent.
+    for k, app in enumerate(list(dict.fromkeys(a for _, a in sorted(recent)))[:MOST_RECENT]):
+        if app in number:
+            order[number[app]] = k
+    return Phone(value, order)
 
 
 def _number(value: Any) -> float:

@@ -1,12 +1,16 @@
 """A composition log made ready for signals: real keystrokes, and what was fed back by then."""
 
+from copy import copy
+
 import numpy as np
 
 from telic.completion.engine.folding import fold
+from telic.completion.learning.app_features import MINUTES, Signals
 from telic.completion.learning.feedback import FEATURES, WIDTH
 from telic.completion.learning.replayed_log import replay_feedback
-from telic.completion.signals.groups import WITH_FEEDBACK
-from telic.completion.signals.log_split import MINUTE, SESSION_GAP, Searches
+from telic.completion.signals.groups import APPS, EVERY_GROUP
+from telic.completion.signals.log_split import MINUTE, SESSION_GAP, Searches, gathered
+from telic.completion.signals.opened_apps import MOST_OPENED, Openings
 from telic.data.compositions import CompositionLog
 from telic.data.queries import QueryLog
 
@@ -15,7 +19,8 @@ class Compositions(Searches):
     """The compositions of a log, after an earlier query log if there is one.
 
     Everything is as of when a composition began. Its prefixes are those that were typed, one for
-    each keystroke, and it has one group more: feedback on the lists that were really shown.
+    each keystroke. It has one group more, feedback on the lists that were really shown, and where
+    it says which apps were opened, these are another.
 
     Parameters
     ----------
@@ -24,10 +29,11 @@ class Compositions(Searches):
         Its submissions first, then those of other logs: see `joined_submissions`.
     session_gap, min_users, seed
         As of `Searches`.
+    minutes : float >= 0
+        How long before the first keystroke an app that was opened counts.
     """
 
-    groups = tuple(WITH_FEEDBACK)
-    controls = (("session", "shuffled_sessions"),)
+    controls = (("session", "shuffled_sessions"), (APPS, "shuffled_apps"))
 
     def __init__(
         self,
@@ -37,9 +43,10 @@ class Compositions(Searches):
         session_gap: float = SESSION_GAP,
         min_users: int = 3,
         seed: int = 0,
+        minutes: float = MINUTES,
     ) -> None:
         super().__init__(joined, session_gap=session_gap, min_users=min_users, seed=seed)
-        self.log = log
+        self.log, self.minutes = log, minutes
         order = np.argsort(joined.at, kind="stable")  # as Submissions has them
         self.composition = np.where(order < len(log), order, -1)
         self.asked = self.composition >= 0
@@ -53,6 +60,44 @@ class Compositions(Searches):
         self._previous = np.full(len(log), -1, np.int32)
         had = self.asked & (previous >= 0)
         self._previous[self.composition[had]] = self.query[previous[had]]
+
+        recent = Signals.of(log, minutes=minutes)
+        first = np.where(self.asked, recent.recent_start[self.composition], 0)
+        last = np.where(self.asked, recent.recent_start[self.composition + 1], 0)
+        self.apps = log.apps
+        self.opened = self._known_since(
+            first, np.minimum(last, first + MOST_OPENED), recent.recent_app
+        )
+        tells = len(recent.recent_app) > 0
+        self.groups = tuple(group for group in EVERY_GROUP if tells or group != APPS)
+
+    def _known_since(self, first: np.ndarray, last: np.ndarray, app: np.ndarray) -> Openings:
+        """Return openings, with the submission at which each app has enough users."""
+        opened = Openings(first, last, app, np.zeros(len(app), bool))
+        where, event = opened.entries()
+        network = self.submissions.network
+        opened.opens[where] = gathered(
+            self.at[event],
+            app[where],
+            self.user[event],
+            self.count[event],
+            self.min_users,
+            None if network is None else network[event],
+        ).opens
+        return opened
+
+    def shuffled_apps(self) -> "Compositions":
+        """Return the control in which the apps are another user's: they must be worth nothing.
+
+        Compositions before which some app was opened exchange their apps among themselves, within
+        the same part of the split. Everything else stays.
+        """
+        other = copy(self)
+        whose = self._exchanged(self.opened.last > self.opened.first, 6)
+        other.opened = self._known_since(
+            self.opened.first[whose], self.opened.last[whose], self.opened.app
+        )
+        return other
 
     def _last(self, gap: int | None) -> np.ndarray:
         """Return the user's last submission before each was begun, by at most `gap`; -1 if none."""

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import place_in
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.signals.log_split import Searches
+from telic.completion.signals.opened_apps import AppCounts, count_opened
 from telic.completion.signals.overlap import NO_TEXTS, Texts, taken, texts_of
 from telic.kernels import kernel
 
@@ -27,6 +29,8 @@ class CountArrays(NamedTuple):
 
     texts: Texts
     """The folded phrases."""
+    apps: AppCounts
+    """What was submitted after which app."""
     known: np.ndarray
     """bool (n,): whether the phrase may be suggested to everybody."""
     popular: np.ndarray
@@ -95,9 +99,15 @@ def begun(searches: Searches) -> CountArrays:
     own_start, own_query = _rows(searches.user[named], searches.query[named], searches.users, n)
     earlier, later = _session_pairs(searches.before, searches.query)
     pair_start, pair_next = _rows(earlier, later, n, n)
+    where, event = searches.opened.entries()
+    apps = len(searches.apps)
+    app_start, app_query = _rows(searches.opened.app[where], searches.query[event], apps, n)
     blocks = n // BLOCK + 1
     return CountArrays(
         texts_of(*index.all_folded()),
+        AppCounts(
+            np.zeros(apps, bool), np.zeros(apps), app_start, app_query, np.zeros(len(app_query))
+        ),
         np.zeros(n, bool),
         np.zeros(n),
         np.zeros(n),
@@ -126,7 +136,10 @@ def _rows(
 
 
 def of_catalogue(state: CountArrays, ids: np.ndarray) -> CountArrays:
-    """Return what a state knows of some phrases, numbered anew, without anybody's own queries."""
+    """Return what a state knows of some phrases, numbered anew, without anybody's own queries.
+
+    The apps are numbered anew, too: those that are known.
+    """
     n = len(ids)
     number = np.full(len(state.known), -1, np.int32)
     number[ids] = np.arange(n)
@@ -140,12 +153,17 @@ def of_catalogue(state: CountArrays, ids: np.ndarray) -> CountArrays:
         )
         for array in taken(held, start, ids)
     ]
-    later, start = taken(state.pair_next, state.pair_start, ids)
-    count, _ = taken(state.pair_count, state.pair_start, ids)
-    keep = (number[later] >= 0) & (count > 0)
+    pairs = _renumbered(
+        state.pair_start, state.pair_next, state.pair_count, owners=ids, number=number
+    )
+    known_apps = np.flatnonzero(state.apps.known)
+    apps = _renumbered(
+        state.apps.start, state.apps.query, state.apps.times, owners=known_apps, number=number
+    )
     popular, recent, known = state.popular[ids], state.recent[ids], state.known[ids]
     return CountArrays(
         Texts(*forms),
+        AppCounts(state.apps.known[known_apps], state.apps.total[known_apps], *apps),
         known,
         popular,
         state.people[ids],
@@ -158,10 +176,24 @@ def of_catalogue(state: CountArrays, ids: np.ndarray) -> CountArrays:
         np.zeros(0, np.int32),
         np.zeros(0),
         np.zeros(0, np.int64),
-        np.concatenate([[0], np.cumsum(keep)])[start],
-        number[later[keep]],
-        count[keep],
+        *pairs,
     )
+
+
+def _renumbered(
+    start: np.ndarray,
+    query: np.ndarray,
+    count: np.ndarray,
+    *,
+    owners: np.ndarray,
+    number: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the counts of some owners, of phrases that have a new number."""
+    later, begin = taken(query, start, owners)
+    times, _ = taken(count, start, owners)
+    keep = (number[later] >= 0) & (times > 0)
+    start = np.concatenate([[0], np.cumsum(keep)])[begin]
+    return start, number[later[keep]], times[keep]
 
 
 def best_of(counts: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -200,18 +232,6 @@ def own_of(state, u):
 
 
 @kernel
-def place_in(sorted_ids, first, last, wanted):
-    """First position in sorted_ids[first:last] that is not below `wanted`."""
-    while first < last:
-        middle = (first + last) // 2
-        if sorted_ids[middle] < wanted:
-            first = middle + 1
-        else:
-            last = middle
-    return first
-
-
-@kernel
 def moment_of_week(at):
     """The hour of the day and the day of the week (Monday is 0) of a time in UTC."""
     hours = at // (3600 * 1_000_000)
@@ -235,7 +255,7 @@ def move_on(state, log, until, expired, done):
 
     `done` submissions are counted already; ``expired[w]`` have left window w, and are moved on.
     """
-    at, query, user, count, opens, before = log
+    at, query, user, count, opens, before, opened = log
     while done < len(at) and at[done] < until:
         q, c, u = query[done], count[done], user[done]
         state.popular[q] += c
@@ -264,6 +284,7 @@ def move_on(state, log, until, expired, done):
             pair = place_in(state.pair_next, state.pair_start[p], state.pair_start[p + 1], q)
             state.pair_count[pair] += c
             b, steps = before[b], steps + 1
+        count_opened(state.apps, opened, done, q, c)
         done += 1
     for w in range(len(WINDOWS)):
         while expired[w] < done and at[expired[w]] < until - WINDOWS[w]:

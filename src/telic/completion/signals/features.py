@@ -6,8 +6,10 @@ feedback that is `telic.completion.learning.feedback`. `telic.completion.signals
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import place_in
 from telic.completion.learning.feedback import ends_word
-from telic.completion.signals.counts import CONTEXT, DAY, HOURS, moment_of_week, place_in
+from telic.completion.signals.counts import CONTEXT, DAY, HOURS, moment_of_week
+from telic.completion.signals.opened_apps import write_app_features
 from telic.completion.signals.overlap import begins_with, common
 from telic.kernels import kernel
 
@@ -59,13 +61,13 @@ def follow(state, p, q, shrinkage):
 
 
 @kernel
-def write_features(state, beyond, shrinkage, now, own, session, prefix, candidates, out):
+def write_features(state, beyond, shrinkage, now, own, session, opened, prefix, candidates, out):
     """Write the row of every candidate.
 
     Of a phrase that is not known to everybody only the user's own counts, the texts and the session
     tell something: it must not reveal what others submitted.
     """
-    clock_shrinkage, pair_shrinkage = shrinkage
+    clock_shrinkage, pair_shrinkage, app_shrinkage = shrinkage
     hour, day = moment_of_week(now)
     n = len(state.known)
     everybody = state.clock[n]
@@ -114,3 +116,6 @@ def write_features(state, beyond, shrinkage, now, own, session, prefix, candidat
         row[17] = len(prefix) / len(text)
         row[18] = ends_word(prefix, text)
         row[19] = len(prefix) == len(text)
+        if known:
+            share = state.popular[q] / max(state.total[0], 1.0)
+            write_app_features(state.apps, share, app_shrinkage, opened, q, row[20:])

@@ -19,12 +19,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "match": ("share typed", "ends a word", "is what was typed"),
 }
 """Those of a query log: the names of their features, in the order of the columns."""
-WIDTH = sum(map(len, GROUPS.values()))
+APPS = "apps"
+"""The group of logs that say which apps were opened before a query."""
+WITH_APPS = GROUPS | {APPS: ("goes with the last app", "goes with the apps", "goes with one app")}
+WIDTH = sum(map(len, WITH_APPS.values()))
 """Columns of these."""
 FEEDBACK = "feedback"
 """The group of adaQAC's features (Table 2.2), of logs that say what lists were shown."""
-WITH_FEEDBACK = GROUPS | {FEEDBACK: FED_BACK}
-FEATURES = tuple(name for names in WITH_FEEDBACK.values() for name in names)
+EVERY_GROUP = WITH_APPS | {FEEDBACK: FED_BACK}
+FEATURES = tuple(name for names in EVERY_GROUP.values() for name in names)
 """All features; those of feedback are the last."""
-GROUP_OF = tuple(group for group, names in WITH_FEEDBACK.items() for _ in names)
+GROUP_OF = tuple(group for group, names in EVERY_GROUP.items() for _ in names)
 """The group of each feature."""

@@ -9,8 +9,10 @@ import numpy as np
 
 from telic.completion.engine.folding import fold
 from telic.completion.engine.prefix_index import PrefixIndex
+from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.relevance import Submissions
 from telic.completion.signals.groups import GROUPS
+from telic.completion.signals.opened_apps import no_openings
 from telic.data.queries import QueryLog
 from telic.errors import InputError
 
@@ -72,6 +74,13 @@ class Searches:
         The groups of signals that the log tells of.
     names : list of str
         The users.
+    apps : list of str
+        Those that were opened before a submission; a query log does not say it, so that there are
+        none.
+    opened : Openings
+        By submission.
+    minutes : float
+        How long before a query an app that was opened counts.
 
     Examples
     --------
@@ -88,6 +97,7 @@ class Searches:
         ("time", "shuffled_times"),
     )
     """Groups, and the controls in which they can tell nothing."""
+    minutes: float = MINUTES
 
     def __init__(
         self,
@@ -109,12 +119,14 @@ class Searches:
         person[named] = np.arange(len(named))
         query, user = number[log.query], person[log.user]
         network = log.groups["network"][1] if "network" in log.groups else None
-        events = _gathered(log.at, query, user, log.count, min_users, network)
+        events = gathered(log.at, query, user, log.count, min_users, network)
         self.submissions = events
         self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
         self.count, self.opens = events.count, events.opens
         self.begin, self.asked = self.at, np.ones(len(self.at), bool)
         self.before = _before(self.at, self.user, int(session_gap * MINUTE))
+        self.apps: list[str] = []
+        self.opened = no_openings(len(self.at))
         self.seed, self.min_users, self.session_minutes = seed, min_users, session_gap
 
     def __len__(self) -> int:
@@ -201,11 +213,19 @@ class Searches:
         Submissions that have one before them exchange it among themselves, within the same part
         of the split. Everything else stays.
         """
-        rng = np.random.default_rng([self.seed, 1])
         other = copy(self)
-        other.before = self.before.copy()
+        other.before = self.before[self._exchanged(self.before >= 0, 1)]
+        return other
+
+    def _exchanged(self, which: np.ndarray, stream: int) -> np.ndarray:
+        """Return for each submission the one that it gets something of; most get their own.
+
+        Those of `which` get it of another user, within the same part of the split.
+        """
+        rng = np.random.default_rng([self.seed, stream])
+        whose = np.arange(len(self))
         for part in np.unique(self.part):
-            rows = np.flatnonzero((self.part == part) & (self.before >= 0))
+            rows = np.flatnonzero((self.part == part) & which)
             given = rng.permutation(rows)
             for _ in range(20):  # those who drew themselves draw again
                 own = np.flatnonzero(self.user[given] == self.user[rows])
@@ -213,8 +233,8 @@ class Searches:
                     break
                 mixed = np.union1d(own, rng.integers(len(rows), size=len(own)))
                 given[mixed] = given[rng.permutation(mixed)]
-            other.before[rows] = self.before[given]
-        return other
+            whose[rows] = given
+        return whose
 
     def shuffled_times(self) -> Self:
         """Return the control in which submissions exchange their times: time must be worth nothing.
@@ -232,14 +252,14 @@ class Searches:
         network = self.submissions.network
         network = None if network is None else network[order]
         columns = self.at, other.query, other.user, other.count
-        other.submissions = _gathered(*columns, self.min_users, network)
+        other.submissions = gathered(*columns, self.min_users, network)
         other.opens = other.submissions.opens
         other.before = np.full(len(self), -1)
         other.__dict__.pop("part", None)  # made anew, for the users where they are now
         return other
 
 
-def _gathered(
+def gathered(
     at: np.ndarray,
     query: np.ndarray,
     user: np.ndarray,

@@ -1,7 +1,8 @@
 """The candidates of a keystroke: popular, popular lately, the user's own, and of the session."""
 
+from telic.completion.engine.array_kernels import place_in
 from telic.completion.engine.prefix_kernels import BLOCK
-from telic.completion.signals.counts import WEEK, place_in
+from telic.completion.signals.counts import WEEK
 from telic.completion.signals.features import in_catalogue, text_of
 from telic.completion.signals.overlap import begins_with
 from telic.kernels import kernel

@@ -6,11 +6,14 @@ it comes with each call, since it grows with each submission and is forgotten on
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from telic.completion.engine.front_coding import prefix_range
+from telic.completion.learning.app_features import MINUTES
+from telic.completion.learning.phone_ranker import Phone, phone_of
 from telic.completion.signals.counts import (
     NOTHING_BEYOND,
     WEEK,
@@ -21,8 +24,9 @@ from telic.completion.signals.counts import (
     best_of,
 )
 from telic.completion.signals.features import in_catalogue, write_features
-from telic.completion.signals.groups import FEATURES, GROUP_OF, GROUPS, WIDTH
+from telic.completion.signals.groups import APPS, FEATURES, GROUP_OF, WIDTH, WITH_APPS
 from telic.completion.signals.log_split import SESSION_GAP
+from telic.completion.signals.opened_apps import MOST_OPENED, AppCounts
 from telic.completion.signals.overlap import Texts, frozen, joined, texts_of_forms
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage
@@ -61,6 +65,10 @@ class SignalRanker:
         Minutes without a submission after which a new session begins.
     added : Beyond
         What was added to the catalogue since.
+    apps : sequence of str
+        Those that enough people had opened before they searched, numbered as in the state.
+    app_minutes : float
+        For how long an app that was opened counts.
     """
 
     state: CountArrays
@@ -68,15 +76,36 @@ class SignalRanker:
     shrinkage: Shrinkage = SHRINKAGE
     session_minutes: float = SESSION_GAP
     added: Beyond = NOTHING_BEYOND
+    apps: Sequence[str] = ()
+    app_minutes: float = MINUTES
 
     def __post_init__(self) -> None:
-        texts, *arrays = self.state
-        state = CountArrays(Texts(*map(frozen, texts)), *map(frozen, arrays))
+        texts, apps, *arrays = self.state
+        state = CountArrays(
+            Texts(*map(frozen, texts)), AppCounts(*map(frozen, apps)), *map(frozen, arrays)
+        )
         object.__setattr__(self, "state", state)
 
     def __len__(self) -> int:
         """Return the number of phrases, those added included."""
         return len(self.state.known) + len(self.added.popular)
+
+    def phone(
+        self, installed: Mapping[str, float], opened: Sequence[tuple[str, float]] = ()
+    ) -> Phone | None:
+        """Take in one phone's apps as `PhoneRanker.phone` does; None if they tell nothing."""
+        if APPS not in self.weights.penalties:
+            return None
+        return phone_of(self._app_numbers, installed, opened, minutes=self.app_minutes)
+
+    @cached_property
+    def _app_numbers(self) -> dict[str, int]:
+        return {app: i for i, app in enumerate(self.apps)}
+
+    def telling(self, top: int = 50) -> list[str]:
+        """Return the apps that were opened most often before a search."""
+        order = np.argsort(-self.state.apps.total, kind="stable")[:top]
+        return [self.apps[a] for a in order] if APPS in self.weights.penalties else []
 
     def changed(
         self, gone: Iterable[int], popular: Mapping[int, float], added: Beyond
@@ -104,6 +133,7 @@ class SignalRanker:
         own: Own,
         beyond: Beyond,
         session: Session,
+        opened: np.ndarray,
     ) -> Ranked:
         """Gather what begins with a folded prefix, and say what the groups add to each.
 
@@ -116,25 +146,28 @@ class SignalRanker:
             Microseconds since 1970.
         own, beyond, session
             The user's; the rows of `beyond` begin with those of `added`.
+        opened : int64 array
+            Apps, the one opened last first, each once; -1 for one that is not in `apps`.
         """
         return Ranked(
             *_ranked(
                 self.state,
                 beyond,
                 strings,
-                (self.shrinkage.clock, self.shrinkage.pairs),
+                (self.shrinkage.clock, self.shrinkage.pairs, self.shrinkage.apps),
                 self.weights.weights,
                 self.weights.personal,
                 now,
                 own,
                 session,
+                opened,
                 np.frombuffer(typed, np.uint8),
             )
         )
 
     def by_group(self, parts: np.ndarray) -> dict[str, float]:
         """Return what each group that is on adds to a candidate, but for feedback; see `Ranked`."""
-        sums = {group: 0.0 for group in GROUPS if group in self.weights.penalties}
+        sums = {group: 0.0 for group in WITH_APPS if group in self.weights.penalties}
         for group, part in zip(GROUP_OF, parts.tolist(), strict=False):
             if group in sums:
                 sums[group] += part
@@ -149,12 +182,15 @@ class SignalRanker:
             "fit": fit,
             "shrinkage": asdict(self.shrinkage),
             "session_minutes": self.session_minutes,
+            "apps": list(self.apps),
+            "app_minutes": self.app_minutes,
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps of it, beside `meta`."""
         state = self.state._asdict()
-        state |= {f"texts.{name}": a for name, a in state.pop("texts")._asdict().items()}
+        for part in ("texts", "apps"):
+            state |= {f"{part}.{name}": a for name, a in state.pop(part)._asdict().items()}
         fit = {name: getattr(self.weights, name) for name in _ARRAYS}
         return {f"signals.{name}": array for name, array in (state | fit).items()}
 
@@ -170,15 +206,28 @@ class SignalRanker:
         if meta["features"] != list(FEATURES):
             raise ModelError("its signals are of another version. Fit it again.")
         texts = Texts(*(arrays[f"signals.texts.{name}"] for name in Texts._fields))
-        names = [name for name in CountArrays._fields if name != "texts"]
+        apps = AppCounts(*(arrays[f"signals.apps.{name}"] for name in AppCounts._fields))
+        names = [name for name in CountArrays._fields if name not in ("texts", "apps")]
         fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in _ARRAYS}
         fit["bound"] = fit["bound"] or np.inf
         return cls(
-            CountArrays(texts, *(arrays[f"signals.{name}"] for name in names)),
+            CountArrays(texts, apps, *(arrays[f"signals.{name}"] for name in names)),
             SignalWeights(**fit),
             Shrinkage(**meta["shrinkage"]),
             meta["session_minutes"],
+            apps=meta["apps"],
+            app_minutes=meta["app_minutes"],
         )
+
+
+def opened_of(phone: Phone | None) -> np.ndarray:
+    """Return the apps that a phone just opened, as `SignalRanker.ranked` takes them."""
+    if phone is None:
+        return np.zeros(0, np.int64)
+    opened = np.full(min(int(phone.order.max(initial=-1)) + 1, MOST_OPENED), -1)
+    there = np.flatnonzero((phone.order >= 0) & (phone.order < MOST_OPENED))
+    opened[phone.order[there]] = there
+    return opened
 
 
 def in_words(parts: np.ndarray) -> str:
@@ -194,7 +243,9 @@ def in_words(parts: np.ndarray) -> str:
 
 
 @kernel
-def _ranked(state, beyond, strings, shrinkage, weights, personal, now, own, session, prefix):
+def _ranked(
+    state, beyond, strings, shrinkage, weights, personal, now, own, session, opened, prefix
+):
     """Candidates in the static order, its score, what each feature adds to each, and the sums."""
     n = len(state.known)
     ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
@@ -210,7 +261,7 @@ def _ranked(state, beyond, strings, shrinkage, weights, personal, now, own, sess
             kept += 1
     used = kept
     candidates, parts = candidates[:used], parts[:used]
-    write_features(state, beyond, shrinkage, now, own, session, prefix, candidates, parts)
+    write_features(state, beyond, shrinkage, now, own, session, opened, prefix, candidates, parts)
     order = np.argsort(-parts[:, 0], kind="mergesort")
     candidates, parts = candidates[order], parts[order]
     popularity, added = parts[:, 0].copy(), np.zeros(used)

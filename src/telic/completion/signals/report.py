@@ -193,6 +193,8 @@ class SignalFindings:
             ("session", True): "control: session of somebody else",
             ("time", False): "time, as it is",
             ("time", True): "control: times exchanged",
+            ("apps", False): "apps, as they are",
+            ("apps", True): "control: apps of somebody else",
         }
         rows = [
             [what[row["group"], row["exchanged"]], row["n"], _interval(row)]

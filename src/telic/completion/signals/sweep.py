@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import place_in
 from telic.completion.engine.front_coding import prefix_range
 from telic.completion.signals.counts import (
     CONTEXT,
@@ -15,7 +16,6 @@ from telic.completion.signals.counts import (
     begun,
     move_on,
     own_of,
-    place_in,
 )
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
@@ -25,6 +25,7 @@ from telic.completion.signals.features import (
 )
 from telic.completion.signals.groups import WIDTH
 from telic.completion.signals.log_split import Searches
+from telic.completion.signals.opened_apps import APP_SHRINKAGE, Openings
 from telic.completion.signals.overlap import Texts, frozen, taken
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.kernels import kernel
@@ -64,6 +65,7 @@ class Shrinkage:
 
     clock: float = CLOCK_SHRINKAGE
     pairs: float = PAIR_SHRINKAGE
+    apps: float = APP_SHRINKAGE
 
 
 SHRINKAGE = Shrinkage()
@@ -113,7 +115,7 @@ def walk(
         part = slice(first, first + at_once)
         lengths, typed = searches.typed(events[part], places[part])
         moments = _empty(events[part], lengths)
-        mixed = shrinkage.clock, shrinkage.pairs
+        mixed = shrinkage.clock, shrinkage.pairs, shrinkage.apps
         strings = searches.index.strings
         done = _fill(
             state,
@@ -134,10 +136,10 @@ def walk(
         yield found
 
 
-def log_of(searches: Searches) -> tuple[np.ndarray, ...]:
+def log_of(searches: Searches) -> tuple[np.ndarray | Openings, ...]:
     """Return the submissions as `state.move_on` takes them."""
     s = searches
-    return s.at, s.query, s.user, s.count, s.opens, s.before
+    return s.at, s.query, s.user, s.count, s.opens, s.before, s.opened
 
 
 def state_before(searches: Searches, at: int) -> CountArrays:
@@ -190,13 +192,14 @@ def session_of(state, query, first, before):
 @kernel
 def _fill(state, beyond, strings, log, shrinkage, prefixes, moments, activity, expired, done):
     """Fill the rows of some moments; return how many submissions are counted."""
-    _, query, user, count, _, before = log
+    _, query, user, count, _, before, openings = log
     typed, prefix_text, prefix_start, begin = prefixes
     event, length, candidates, known, features, position, possible, seen = moments
     ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
     current = -1
     own = own_of(state, -1)
     session = session_of(state, query, -1, before)
+    opened = openings.app[:0]
     for t in range(len(event)):
         e = event[t]
         q, u = query[e], user[e]
@@ -208,6 +211,7 @@ def _fill(state, beyond, strings, log, shrinkage, prefixes, moments, activity, e
                 activity[user[i]] += count[i]  # the last place is nobody's
             own = own_of(state, u)
             session = session_of(state, query, before[e], before)
+            opened = openings.app[openings.first[e] : openings.last[e]]
         text = text_of(state, beyond, q)
         prefix = text[: bytes_typed(text, length[t])]
         if typed[t] >= 0:
@@ -215,8 +219,8 @@ def _fill(state, beyond, strings, log, shrinkage, prefixes, moments, activity, e
         low, high = prefix_range(strings, len(state.known), prefix)
         row, now = candidates[t], begin[e]
         used = gather(state, beyond, low, high, prefix, own, session.ids, ids, counts, row)
-        row = row[:used]
-        write_features(state, beyond, shrinkage, now, own, session, prefix, row, features[t, :used])
+        row, out = row[:used], features[t, :used]
+        write_features(state, beyond, shrinkage, now, own, session, opened, prefix, row, out)
         for j in range(used):
             known[t, j] = state.known[candidates[t, j]]
             if candidates[t, j] == q:

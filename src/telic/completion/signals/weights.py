@@ -103,6 +103,8 @@ class Lessons:
         Of submissions to learn from, one prefix of each.
     saturation : Saturation, optional
         How feedback is bounded, by default as in the bounded protocol; None as printed.
+    groups : sequence of str, optional
+        Those that the log tells of: see `Searches.groups`. By default all that have a column.
 
     Raises
     ------
@@ -111,7 +113,10 @@ class Lessons:
     """
 
     def __init__(
-        self, moments: Iterable[RankedPrefixes], saturation: Saturation | None = BOUNDED.saturation
+        self,
+        moments: Iterable[RankedPrefixes],
+        saturation: Saturation | None = BOUNDED.saturation,
+        groups: Sequence[str] | None = None,
     ) -> None:
         rows, offsets, known, sizes, chosen = [], [], [], [], []
         for piece in moments:
@@ -129,6 +134,9 @@ class Lessons:
                 "bring a longer log."
             )
         self._x = np.concatenate(rows)
+        self._groups = tuple(
+            dict.fromkeys(GROUP_OF[: self._x.shape[1]]) if groups is None else groups
+        )
         self._saturation, fed_back = saturation, self._x[:, WIDTH:]
         self._caps = np.full(len(FED_BACK), np.inf)
         if saturation is not None and fed_back.shape[1]:
@@ -157,11 +165,10 @@ class Lessons:
             If the gap is above `TOLERANCE` of the objective.
         """
         for group, penalty in penalties.items():
-            known = GROUP_OF[: self._x.shape[1]]
-            if group not in known or not 0 < penalty < np.inf:
+            if group not in self._groups or not 0 < penalty < np.inf:
                 raise InputError(
                     f"penalty of {group!r} is {penalty}, expected numbers > 0 for some of "
-                    f"{', '.join(dict.fromkeys(known))}."
+                    f"{', '.join(self._groups)}."
                 )
         columns = np.flatnonzero([group in penalties for group in GROUP_OF])
         if not len(columns):
@@ -213,7 +220,8 @@ def lessons_of(
     """Gather what weights are learned from: one prefix each of at most so many submissions."""
     rng = np.random.default_rng([searches.seed, 3])
     events = _some(np.flatnonzero(searches.part == LEARNED), most, rng)
-    return Lessons(walk(searches, *one_prefix(searches, events, rng), shrinkage=shrinkage))
+    moments = walk(searches, *one_prefix(searches, events, rng), shrinkage=shrinkage)
+    return Lessons(moments, groups=searches.groups)
 
 
 def choosing_moments(

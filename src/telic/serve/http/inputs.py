@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from starlette.requests import ClientDisconnect, Request
 
-from telic.completion import Phone, PhoneRanker, fold
+from telic.completion import Completer, Phone, fold
 from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve.http.errors import Problem
@@ -167,7 +167,7 @@ def seconds(t: str | None) -> float | None:
     return milliseconds / 1000
 
 
-def phone(ranker: PhoneRanker | None, installed: Any, opened: Any) -> Phone | None:
+def phone(completer: Completer, installed: Any, opened: Any) -> Phone | None:
     """Return a phone's signals as the model takes them; None if it takes none."""
     shaped = isinstance(installed, dict) and isinstance(opened, list)
     if not shaped or not all(
@@ -177,9 +177,7 @@ def phone(ranker: PhoneRanker | None, installed: Any, opened: Any) -> Phone | No
             422, "bad_apps", "'installed' must be an object and 'opened' an array of pairs.",
             'Send {"installed": {"app": opens a day}, "opened": [["app", minutes since]]}.',
         )  # fmt: skip
-    if ranker is None:
-        return None
     try:
-        return ranker.phone(installed, [(app, since) for app, since in opened])
+        return completer.phone(installed, [(app, since) for app, since in opened])
     except InputError as error:
         raise Problem(422, "bad_apps", str(error), "Correct it.") from None

@@ -159,7 +159,7 @@ class Desk:
         query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
         user = given.get("user", "")
         composition = inputs.storable(given.get("composition", ""), "composition", limit)
-        phone = inputs.phone(compositions.completer.phones, *apps) if apps else None
+        phone = inputs.phone(compositions.completer, *apps) if apps else None
         explain = given.get("explain") == "1"
         contexts, records = compositions.completer.contexts, compositions.completer.records
         where = {

@@ -184,7 +184,7 @@ class Addresses:
                 "learned_popularity": completer.relevance.unlearned is not None,
                 "candidates": completer.n,
                 "phrases": len(completer.index),
-                "apps": completer.phones.telling() if completer.phones else [],
+                "apps": completer.telling_apps(),
                 "simulated": completer.simulated,
                 "trained_on": completer.trained_on,
                 "feedback": completer.order_summary(),
