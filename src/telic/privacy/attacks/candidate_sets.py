@@ -51,7 +51,7 @@ def is_candidate(sets, t, v):
 
 @kernel
 def span(sets, t):
-    """Smallest and largest candidate of target t, and how many there are."""
+    """Smallest and largest candidate of target t, and how many there are; 1, 0 and 0 if none."""
     first, last, starts, found = sets
     if first[t] >= 0:
         return first[t], last[t] - 1, last[t] - first[t]

@@ -96,9 +96,7 @@ def augment(sets, wanted, known, begin, end, link0, root, room):
         i = queue[head]
         head += 1
         friend = wanted.friends[link0 + i]
-        smallest, largest, count = span(sets, friend)
-        if count == 0:
-            continue
+        smallest, largest, _ = span(sets, friend)
         e = lower_bound(indices, begin, end, smallest)
         while e < end and indices[e] <= largest:
             p = e - begin
