@@ -180,6 +180,7 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["fit", "LOG", "m", "--column", "title"], "--column is 'title', expected ROLE=COLUMN"),
         (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),
         (["fit", "LOG", "m", "--model", "magic"], "'magic'"),
+        (["fit", "LOG", "m", "--keyboard", "dvorak"], "keyboard is 'dvorak', expected qwerty"),
         (["fit", "LOG", "m", "--protocol", "both"], "expected careful or paper"),
         (["simulate", "no-folder/log.parquet"], "does not exist"),
         (["simulate", "s.parquet", "--setting", "asleep"], "asleep"),
@@ -428,6 +429,7 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     (tmp_path / "same.txt").write_text("secret, wish\n")
     model = tmp_path / "model"
     editor = ("--deny", tmp_path / "deny.txt", "--synonyms", tmp_path / "same.txt")
+    editor += ("--keyboard", "qwertz")
     code, out, _ = telic(
         "completion", "fit", tmp_path / "log.csv", model, "--min-users", 1, *editor
     )
@@ -436,6 +438,7 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     assert "if k users must have submitted a phrase:\n" in out
     assert "    3: 0 phrases, 0.0%" in out
     assert Completer.load(model).suggest("wish")[0].text == "secret"
+    assert Completer.load(model).keyboard == "qwertz"
     store = Store(f"sqlite:///{tmp_path}/model.sqlite", Completer.load(model))
     store.record([Submission("ada", "1", Lesson("secret")), Submission("bob", "2", Lesson("tea"))])
     code, out, _ = telic("completion", "forget", model, "ada")
@@ -599,7 +602,8 @@ def test_what_is_served_and_who_may_ask_is_said_and_it_is_read_anew(
     (tmp_path / "deny.txt").write_text("toast\n")
     box, titles = tmp_path / "box", tmp_path / "titles.csv"
     assert telic("completion", "fit", titles, box)[0] == 0
-    given = [box] if served == "box" else [titles, "--deny", tmp_path / "deny.txt"]
+    of_fit = ["--deny", tmp_path / "deny.txt", "--keyboard", "qwerty"]
+    given = [box] if served == "box" else [titles, *of_fit]
     boxes = []
 
     def run(completer, settings, *, ready, reload):
@@ -612,6 +616,7 @@ def test_what_is_served_and_who_may_ask_is_said_and_it_is_read_anew(
     assert (code, out) == (0, ""), err
     suggested = [[each.text for each in box.suggest("t")] for box in boxes]
     assert suggested == [["Tea", "Toast"] if served == "box" else ["Tea"]] * 2
+    assert [box.keyboard for box in boxes] == ["" if served == "box" else "qwerty"] * 2
     assert boxes[0] is not boxes[1]
     *facts, address, who = err.splitlines()
     assert address == "search box: http://box (Ctrl-C stops)"

@@ -12,6 +12,7 @@ from telic.completion import Completer, PrefixIndex, fit_files
 from telic.completion.box.word_and_typo_matches import OwnWords
 from telic.completion.engine.word_index import MAX_TOKENS, WordIndex
 from telic.completion.engine.words import words_of
+from telic.errors import InputError
 
 TITLES = {
     "Apple iPhone 14": 50,
@@ -53,6 +54,20 @@ def texts(suggestions):
 )
 def test_what_was_typed_comes_first_then_its_words_then_what_was_meant(box, typed, found):
     assert texts(box.suggest(typed)) == found
+
+
+def test_a_slip_of_the_finger_costs_less_than_another_letter(tmp_path):
+    """The y lies beside the u, not beside the o; the i beside both."""
+    (tmp_path / "titles.csv").write_text("title,views\nNobel hats,3600\nNubel hats,1200\n")
+    box = fit_files(tmp_path / "titles.csv")
+    assert texts(box.suggest("nybel")) == ["Nobel hats", "Nubel hats"]
+    replace(box, keyboard="qwerty").save(tmp_path / "model")
+    keyed = Completer.load(tmp_path / "model")
+    assert texts(keyed.suggest("nybel")) == ["Nubel hats", "Nobel hats"]
+    for typed in ("nibel", "nxbel"):
+        assert texts(keyed.suggest(typed)) == ["Nobel hats", "Nubel hats"]
+    with pytest.raises(InputError, match="keyboard is 'dvorak', expected qwerty, qwertz, azerty"):
+        replace(box, keyboard="dvorak")
 
 
 def test_a_suggestion_beyond_the_prefix_is_whole(box, tmp_path):

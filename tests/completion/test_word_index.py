@@ -13,40 +13,68 @@ from hypothesis import strategies as st
 from telic.completion import PrefixIndex, fold
 from telic.completion.engine import word_index
 from telic.completion.engine.filters import Contexts, Filter
+from telic.completion.engine.keyboards import keys_beside
 from telic.completion.engine.packed_numbers import read
 from telic.completion.engine.prefix_kernels import BLOCK
-from telic.completion.engine.typos import HALF_EDIT, ONE_EDIT, TWO_EDITS, make_trie, near
+from telic.completion.engine.typos import ONE_EDIT, QUARTER_EDIT, TWO_EDITS, make_trie, near
 from telic.completion.engine.word_index import WordIndex
 from telic.completion.engine.words import SUFFIX, indexed_words, words_of
 from telic.errors import ModelError
 
 
-def edits_between(a, b):
-    """Insertions, deletions, substitutions and transpositions of neighbours, none overlapping.
+@functools.cache
+def edits_between(a, b, most, beside=frozenset()):
+    """Cost of insertions, deletions, substitutions and transpositions of neighbours, or None.
 
-    Into an ASCII word only ASCII letters are put.
+    They are at most so many, and none overlap. Into an ASCII word only ASCII letters are put. An
+    edit costs 4; a letter whose key lies beside the right one costs 3.
     """
-    price = [1 if b[j].isascii() or not a.isascii() else 99 for j in range(len(b))]
-    d = np.zeros((len(a) + 1, len(b) + 1), int)
-    d[:, 0], d[0, 1:] = range(len(a) + 1), np.cumsum(price)
-    for i in range(1, len(a) + 1):
-        for j in range(1, len(b) + 1):
-            put = price[j - 1]
-            changed = d[i - 1, j - 1] + (0 if a[i - 1] == b[j - 1] else put)
-            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + put, changed)
-            if i > 1 and j > 1 and a[i - 1] == b[j - 2] and a[i - 2] == b[j - 1]:
-                d[i, j] = min(d[i, j], d[i - 2, j - 2] + 1)
-    return int(d[-1, -1])
+    d = np.full((most + 1, len(a) + 1, len(b) + 1), 10**6)  # by how many edits there are
+    for edits in range(most + 1):
+        for i in range(len(a) + 1):
+            for j in range(len(b) + 1):
+                ways = [0] if i == j == 0 else []
+                if i and j and a[i - 1] == b[j - 1]:
+                    ways.append(d[edits, i - 1, j - 1])
+                if edits:
+                    before, puts = d[edits - 1], j and (b[j - 1].isascii() or not a.isascii())
+                    if i:
+                        ways.append(before[i - 1, j] + 4)
+                    if puts:
+                        ways.append(before[i, j - 1] + 4)
+                    if i and puts:
+                        slip = a[i - 1] + b[j - 1] in beside
+                        ways.append(before[i - 1, j - 1] + (3 if slip else 4))
+                    if i > 1 and j > 1 and (a[i - 1], a[i - 2]) == (b[j - 2], b[j - 1]):
+                        ways.append(before[i - 2, j - 2] + 4)
+                d[edits, i, j] = min(ways, default=10**6)
+    least = d[:, -1, -1].min()
+    return int(least) if least < 10**6 else None
 
 
-def cost_between(token, word, edits, whole):
-    """Half edits from a typed token to a word it may mean, or None."""
+def cost_between(token, word, edits, whole, beside=frozenset()):
+    """Quarters of an edit from a typed token to a word it may mean, or None."""
     ends = [word] if whole else [word[:n] for n in range(len(word) + 1)]
     ends = [end for end in ends if abs(len(end) - len(token)) <= edits]  # more differ by more
-    least = min((edits_between(token, end) for end in ends), default=edits + 1)
-    costs = [2 * least] if least <= edits else []
-    costs += [1] if whole and word.startswith(token) else []
-    return min(costs, default=None)
+    costs = [edits_between(token, end, edits, beside) for end in ends]
+    costs += [2] if whole and word.startswith(token) else []
+    return min((cost for cost in costs if cost is not None), default=None)
+
+
+def pairs(*rows):
+    """Keys beside each other, in both orders, by the rows' keys one below the other."""
+    there = {a + b for row in rows for a, b in itertools.pairwise(row)}
+    for above, below in itertools.pairwise(rows):
+        there |= {a + b for i, b in enumerate(below) for a in above[i : i + 2]}
+    return frozenset(there | {b + a for a, b in there})
+
+
+PAIRS = {
+    None: frozenset(),
+    "qwerty": pairs("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm"),
+    "qwertz": pairs("1234567890", "qwertzuiop", "asdfghjkl", "yxcvbnm"),
+    "azerty": pairs("1234567890", "azertyuiop", "qsdfghjklm", "wxcvbn"),
+}
 
 
 # Thai, Lao, Burmese, Khmer, kana and Han are written without spaces.
@@ -78,7 +106,7 @@ class BruteForce:
         self.allowed = np.ones(len(index), bool)
         self.words = [found_by(index.folded(i).decode()) for i in range(len(index))]
 
-    def top(self, typed, k, *, unit=1.0, typos=1, skip=(0, 0)):
+    def top(self, typed, k, *, unit=1.0, typos=1, skip=(0, 0), beside=frozenset()):
         tokens = words_of(fold(typed))[:8]
         finished = bool(tokens) and not fold(typed).endswith(tokens[-1])
         found = []
@@ -87,15 +115,15 @@ class BruteForce:
             for i, token in enumerate(tokens):
                 edits = min(typos, (len(token) >= ONE_EDIT) + (len(token) >= TWO_EDITS))
                 whole = i < len(tokens) - 1 or finished
-                costs = [cost_between(token, word, edits, whole) for word in words]
+                costs = [cost_between(token, word, edits, whole, beside) for word in words]
                 costs = [cost for cost in costs if cost is not None]
                 total = None if not costs or total is None else total + min(costs)
             if tokens and total is not None and self.allowed[id] and not skip[0] <= id < skip[1]:
-                found.append((-(self.index.weights_of(id) - unit * HALF_EDIT * total), id))
+                found.append((-(self.index.weights_of(id) - unit * QUARTER_EDIT * total), id))
         return [(id, -score) for score, id in sorted(found)[:k]]
 
 
-LETTERS = st.sampled_from(["a", "b", "c", "A", " ", "-", "é", "ж", "字", "が", "क्षि", "😀"])
+LETTERS = st.sampled_from(["a", "b", "s", "A", " ", "-", "é", "ж", "字", "が", "क्षि", "😀"])
 PHRASES = st.lists(LETTERS, min_size=1, max_size=14).map("".join).filter(fold)
 
 
@@ -108,13 +136,15 @@ PHRASES = st.lists(LETTERS, min_size=1, max_size=14).map("".join).filter(fold)
     unit=st.sampled_from([0.5, 1.0]),
     typos=st.integers(0, 2),
     skipped=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+    keyboard=st.sampled_from([None, "qwerty", "azerty"]),
 )
-def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, skipped):
+def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, skipped, keyboard):
     index = PrefixIndex.build([p for p, _ in entries], [w for _, w in entries])
     words, brute = WordIndex.build(index), BruteForce(index)
     for text in [typed, entries[0][0][:cut], entries[0][0][:cut] + typed[:3], typed[:2] + " a"]:
-        ids, scores = words.top(index, text, k, unit=unit, typos=typos, skip=skipped)
-        expected = brute.top(text, k, unit=unit, typos=typos, skip=skipped)
+        how = {"unit": unit, "typos": typos, "skip": skipped}
+        ids, scores = words.top(index, text, k, keyboard=keyboard, **how)
+        expected = brute.top(text, k, beside=PAIRS[keyboard], **how)
         np.testing.assert_allclose(scores, [score for _, score in expected], atol=1e-9)
         # Sums in another order may break a tie in the last bit.
         near = {round(score, 6) for _, score in expected}
@@ -124,13 +154,17 @@ def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, 
 
 @settings(max_examples=300)
 @given(
-    words=st.sets(st.text("abcé字", min_size=1, max_size=9), min_size=1, max_size=40),
+    words=st.sets(st.text("abcsqwé字", min_size=1, max_size=9), min_size=1, max_size=40),
     under=st.sampled_from(["", "a", "c字", "b" * 200]),
-    token=st.text("abcé字", min_size=1, max_size=9),
+    token=st.text("abcsqwé字", min_size=1, max_size=9),
     edits=st.integers(0, 3),
     whole=st.booleans(),
+    keyboard=st.sampled_from([None, "qwerty", "azerty"]),
 )
-def test_words_near_a_token_are_all_found_with_their_least_cost(words, under, token, edits, whole):
+def test_words_near_a_token_are_all_found_with_their_least_cost(
+    words, under, token, edits, whole, keyboard
+):
+    edits = min(edits, 2) if keyboard else edits
     more = {under + a + b for a in "abcdefé" for b in "abcdef"}  # more than an entry may have
     ordered = sorted(words | more, key=str.encode)
     encoded = [word.encode() for word in ordered]
@@ -141,10 +175,12 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(words, under, to
         np.array([ord(c) for c in token], np.int32),
         edits,
         whole,
+        keys_beside(keyboard),
     )
     found = {ordered[i]: cost for lo, hi, cost in ranges.tolist() for i in range(lo, hi)}
     assert sum(hi - lo for lo, hi, _ in ranges.tolist()) == len(found)  # disjoint
-    costs = {word: cost_between(token, word, edits, whole) for word in ordered}
+    beside = PAIRS[keyboard]
+    costs = {word: cost_between(token, word, edits, whole, beside) for word in ordered}
     assert found == {word: cost for word, cost in costs.items() if cost is not None}
 
 

@@ -64,6 +64,12 @@ SynonymsFile = Annotated[
         "--synonyms", help="Text file of synonyms; each line is a group, separated by commas."
     ),
 ]
+Keyboard = Annotated[
+    str | None,
+    typer.Option(
+        help="qwerty, qwertz or azerty: a key beside the right one is a cheaper typo than another."
+    ),
+]
 
 
 def columns_of(given: list[str] | None) -> dict[str, str]:
@@ -101,6 +107,7 @@ def fit(
     duplicates: Duplicates = "raise",
     deny: Deny = None,
     synonyms: SynonymsFile = None,
+    keyboard: Keyboard = None,
     relevance: Annotated[
         str, typer.Option(help="Static relevance score, with a composition log.")
     ] = "personal-s",
@@ -138,11 +145,14 @@ def fit(
 ) -> None:
     """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
     from telic.completion import fit_files
+    from telic.completion.engine.keyboards import keys_beside
     from telic.data import check_output
 
     files = [*sources, *([queries] if queries else [])]
     reads = [*files, deny, synonyms]
     check_output(out, reads=reads, overwrite=overwrite)
+    if keyboard:
+        keys_beside(keyboard)  # says what is wrong with it before the fit
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -176,17 +186,21 @@ def fit(
                 signals=(groups_of(signals, "--signals") or "all") if signals else None,
                 session_gap=session_gap,
             )
-        completer = edited(completer, deny, synonyms)
+        completer = edited(completer, deny, synonyms, keyboard)
         completer.save(out)
     if job:
         tell_job(job)
     _describe(out, completer, as_json=as_json)
 
 
-def edited(completer: "Completer", deny: Path | None, synonyms: Path | None) -> "Completer":
-    """Apply an editor's deny list and synonyms."""
+def edited(
+    completer: "Completer", deny: Path | None, synonyms: Path | None, keyboard: str | None
+) -> "Completer":
+    """Apply an editor's deny list and synonyms, and the keyboard that people type on."""
     from telic.completion import DenyList, Synonyms
 
+    if keyboard:
+        completer = replace(completer, keyboard=keyboard)
     if synonyms:
         completer = replace(completer, synonyms=Synonyms.read(synonyms))
     return completer.denying(DenyList.read(deny)) if deny else completer

@@ -13,6 +13,7 @@ from telic.cli.completion.fit import (
     Column,
     Deny,
     Duplicates,
+    Keyboard,
     SynonymsFile,
     columns_of,
     edited,
@@ -44,6 +45,7 @@ def serve(
     duplicates: Duplicates = "raise",
     deny: Deny = None,
     synonyms: SynonymsFile = None,
+    keyboard: Keyboard = None,
     min_users: MinUsers = 3,
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
@@ -70,7 +72,7 @@ def serve(
 
     fitted = len(sources) == 1 and not sources[0].is_file()
     if fitted:
-        of_fit = ("column", "duplicates", "deny", "synonyms", "min_users")
+        of_fit = ("column", "duplicates", "deny", "synonyms", "keyboard", "min_users")
         refuse_given(context, of_fit, "where a model folder is served (fit takes it)")
     if given.settings.workers > 1:
         if not fitted:
@@ -86,7 +88,7 @@ def serve(
         completer = fit_files(
             *sources, columns=columns_of(column), duplicates=duplicates, min_users=min_users
         )
-        return edited(completer, deny, synonyms)
+        return edited(completer, deny, synonyms, keyboard)
 
     completer = load()
     if not fitted:

@@ -15,6 +15,7 @@ from telic.completion.box.live_changes import Live
 from telic.completion.box.suggestion import Suggestion
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.filters import Contexts, Filter
+from telic.completion.engine.keyboards import keys_beside
 from telic.completion.engine.payloads import Records
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.rules import DenyList, Synonyms, kept
@@ -99,6 +100,9 @@ class Completer:
         The folder that it was loaded from, and what tells its list and rules from any other.
     found : dict
         What `telic.completion.fit_files` says of the files.
+    keyboard : str
+        The layout on which people type, where there are `words`: see `WordIndex.top`. Empty: typos
+        cost the same, whichever keys they are made of.
     """
 
     index: PrefixIndex
@@ -125,11 +129,13 @@ class Completer:
     synonyms: Synonyms | None = None
     signals: SignalRanker | None = None
     found: dict[str, Any] = field(default_factory=dict)
+    keyboard: str = ""
     live: Live = field(init=False, compare=False, repr=False)
     stored: tuple[Path, str] | None = field(init=False, compare=False, repr=False)
     _changed: tuple[tuple[int, int], SignalRanker] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        keys_beside(self.keyboard)  # says what is wrong with it
         object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
         object.__setattr__(self, "stored", None)
         object.__setattr__(self, "_changed", ((0, 0), self.signals))
@@ -319,6 +325,7 @@ class Completer:
             "found": self.found,
             "deny": self.deny.rules if self.deny else None,
             "denied": sorted(self.live.gone) if self.deny else [],
+            "keyboard": self.keyboard,
             "synonyms": self.synonyms.groups if self.synonyms else None,
             "contexts": self.contexts.meta() if self.contexts else None,
         }
@@ -415,6 +422,7 @@ class Completer:
             Synonyms(tuple(map(tuple, synonyms))) if synonyms else None,
             SignalRanker.stored(meta["signals"], arrays) if meta.get("signals") else None,
             meta.get("found", {}),
+            meta.get("keyboard", ""),
         )
         completer.live.gone |= set(meta.get("denied", []))
         if before == hashes(folder):  # it was not replaced by another while it was read

@@ -90,7 +90,16 @@ def beyond(
         asked = wanted if through is None else 2 * wanted
         asked += len(completer.live.gone) if len(completer.live.gone) < 100 else 100
         found = [
-            words.top(index, text, asked, unit=completer.unit, typos=t, skip=skip, through=through)
+            words.top(
+                index,
+                text,
+                asked,
+                unit=completer.unit,
+                typos=t,
+                skip=skip,
+                through=through,
+                keyboard=completer.keyboard,
+            )
             for text, t in [(prefix, typos), *((text, 0) for text in said)]
         ]
         ids, scores = (np.concatenate(columns) for columns in zip(*found, strict=True))

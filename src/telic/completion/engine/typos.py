@@ -10,7 +10,7 @@ Else it is below 0, and what follows the letter in each word stands in ``ends[~d
 many characters are as in the word before, how many bytes follow, both seven bits to a byte, the
 lowest first, and these bytes, in UTF-8.
 
-Every range is half-open. Costs are counted in half edits.
+Every range is half-open. Costs are counted in quarters of an edit.
 """
 
 import numpy as np
@@ -21,11 +21,13 @@ from telic.kernels import kernel
 
 ONE_EDIT, TWO_EDITS = 3, 8
 """Characters from which a typed word may have one edit, or two."""
-HALF_EDIT = float(np.log(10))
-"""What half an edit takes from a logarithm of popularity: a phrase with an edit must be a hundred
-times as popular as one without."""
-EDIT, UNFINISHED = 2, 1
-"""Costs of one edit, and of an earlier word that is only begun."""
+QUARTER_EDIT = float(np.log(10)) / 2
+"""What a quarter of an edit takes from a logarithm of popularity: a phrase with an edit must be a
+hundred times as popular as one without."""
+EDIT, SLIP, UNFINISHED = 4, 3, 2
+"""Costs of one edit, of a letter whose key lies beside that of the right one, and of an earlier
+word that is only begun. Three slips cost more than two edits, and two more than one: so what costs
+no more than the edits allowed has no more of them."""
 MANY = 32
 """Words of an entry that have a header of their own."""
 
@@ -120,29 +122,47 @@ def make_trie(text, offsets):
 
 
 @kernel
-def _step(rows, path, i, token, edits):
+def _too_dear(edits):
+    """Least cost that no word may have which has at most so many edits."""
+    return max(EDIT * edits, UNFINISHED) + 1
+
+
+@kernel
+def _step(rows, path, i, token, edits, keys):
     """Fill row i from those before it, when ``path[i - 1]`` is a word's character i; its least.
 
-    ``rows[i, j - i + edits]`` is the fewest edits between the word's first i characters and the
-    token's first j, or more than `edits`.
+    ``rows[i, j - i + edits]`` is the least cost of edits between the word's first i characters and
+    the token's first j, or more than that of `edits`.
     """
-    m, code, least = len(token), path[i - 1], edits + 1
+    dear = _too_dear(edits)
+    m, code, least = len(token), path[i - 1], dear
     before, row = rows[i - 1], rows[i]
     for t in range(2 * edits + 1):
         j = i + t - edits
-        fewest = edits + 1
+        cost = dear
         if 0 <= j <= m:
             if t < 2 * edits:
-                fewest = min(fewest, before[t + 1] + 1)
+                cost = min(cost, before[t + 1] + EDIT)
             if j > 0:
                 if t > 0:
-                    fewest = min(fewest, row[t - 1] + 1)
-                fewest = min(fewest, before[t] + (token[j - 1] != code))
+                    cost = min(cost, row[t - 1] + EDIT)
+                cost = min(cost, before[t] + _price(token[j - 1], code, keys))
                 if i > 1 and j > 1 and token[j - 1] == path[i - 2] and token[j - 2] == code:
-                    fewest = min(fewest, rows[i - 2, t] + 1)
-        row[t] = fewest
-        least = min(least, fewest)
+                    cost = min(cost, rows[i - 2, t] + EDIT)
+        row[t] = cost
+        least = min(least, cost)
     return least
+
+
+@kernel
+def _price(typed, meant, keys):
+    """Cost of one character in place of another."""
+    if typed == meant:
+        return 0
+    # Without keys numba compiles nothing of what follows the first condition.
+    if keys is not None and typed < len(keys) and meant < len(keys) and keys[typed, meant]:
+        return SLIP
+    return EDIT
 
 
 @kernel
@@ -151,7 +171,7 @@ def _of_prefix(rows, i, m, edits, whole, best):
     t = m - i + edits
     if 0 <= t <= 2 * edits:
         if not whole:
-            return min(best, EDIT * rows[i, t])
+            return min(best, rows[i, t])
         if i == m and rows[i, t] == 0:
             return min(best, UNFINISHED)
     return best
@@ -161,7 +181,7 @@ def _of_prefix(rows, i, m, edits, whole, best):
 def _of_word(rows, i, m, edits, whole, best):
     """Cost of the word that ends with a path, if it is less than `best`."""
     t = m - i + edits
-    return min(best, EDIT * rows[i, t]) if whole and 0 <= t <= 2 * edits else best
+    return min(best, rows[i, t]) if whole and 0 <= t <= 2 * edits else best
 
 
 @kernel
@@ -187,17 +207,19 @@ def _entry_of(letters, first, end, letter):
 
 
 @kernel
-def near(trie, size, token, edits, whole):
+def near(trie, size, token, edits, whole, keys):
     """Disjoint ranges of the words, of `size`, that a typed token may mean, with their costs.
 
-    `token` are codes of characters. A word costs `EDIT` for each of the fewest insertions,
+    `token` are codes of characters. A word costs `EDIT` for each of the cheapest insertions,
     deletions, substitutions and transpositions of neighbours, at most `edits`, that make the token
-    of it (`whole`) or of a beginning of it. Where the token is ASCII, so are the letters of the
-    word that no letter of the token stands for. A whole token that begins a word without an edit
-    costs `UNFINISHED`.
+    of it (`whole`) or of a beginning of it. A substitution costs `SLIP` where `keys`, unless it is
+    None, says that the two keys lie beside each other (`telic.completion.engine.keyboards`); then
+    `edits` is at most 2. Where the token is ASCII, so are the letters of the word that no letter of
+    the token stands for. A whole token that begins a word without an edit costs `UNFINISHED`.
     """
     letters, firsts, downs, ends = trie
-    m, dear = len(token), EDIT * (edits + 1)
+    m, dear = len(token), _too_dear(edits)
+    cheapest = EDIT if keys is None else SLIP
     plain = token.max() < 0x80
     found, used = np.empty((64, 3), np.int64), 0
     deepest = m + edits + 2
@@ -208,14 +230,14 @@ def near(trie, size, token, edits, whole):
     at, stop, end = np.empty(deepest, np.int64), np.empty(deepest, np.int64), np.empty_like(best)
     strict, last_letter = np.empty(deepest, np.bool_), np.empty(deepest, np.int64)
     for t in range(2 * edits + 1):
-        rows[0, t] = t - edits if t >= edits else edits + 1
+        rows[0, t] = EDIT * (t - edits) if t >= edits else dear
     best[0] = _of_prefix(rows, 0, m, edits, whole, dear)
     if best[0] < dear:
         found[0] = 0, size, best[0]
         used = 1
     i = 0
     at[0], stop[0], end[0], last_letter[0] = 1, 1 + letters[0], size, -1
-    strict[0] = best[0] <= EDIT
+    strict[0] = cheapest >= best[0]
     while i >= 0:
         if strict[i]:
             letter = _next_letter(token, i, edits, last_letter[i])
@@ -233,8 +255,8 @@ def near(trie, size, token, edits, whole):
             hi = np.int64(firsts[at[i]])
         path[i] = letters[entry]
         below = i + 1
-        least = _step(rows, path, below, token, edits)
-        if EDIT * least >= best[i]:
+        least = _step(rows, path, below, token, edits, keys)
+        if least >= best[i]:
             continue
         best[below] = _of_prefix(rows, below, m, edits, whole, best[i])
         if used + MANY + 2 > len(found):
@@ -242,7 +264,7 @@ def near(trie, size, token, edits, whole):
         if best[below] < best[i]:
             _set_row(found, used, (lo, hi, best[below]))
             used += 1
-        if EDIT * least >= best[below]:
+        if least >= best[below]:
             continue
         down = np.int64(downs[entry])
         if down >= 0:
@@ -252,7 +274,7 @@ def near(trie, size, token, edits, whole):
                 used += 1
             i = below
             at[i], stop[i], end[i], last_letter[i] = down + 1, down + 1 + letters[down], hi, -1
-            strict[i] = EDIT * (least + 1) >= best[i]
+            strict[i] = least + cheapest >= best[i]
             continue
         place, alive = ~down, below  # rows up to `alive` are of the word before, and of use
         for word in range(lo, hi):
@@ -263,8 +285,8 @@ def near(trie, size, token, edits, whole):
                 alive = below + common
             while ended and place < after:
                 path[alive], place = character(ends, place)
-                least = _step(rows, path, alive + 1, token, edits)
-                ended = EDIT * least < best[alive] and not (plain and path[alive] >= 0x80)
+                least = _step(rows, path, alive + 1, token, edits, keys)
+                ended = least < best[alive] and not (plain and path[alive] >= 0x80)
                 if ended:
                     best[alive + 1] = _of_prefix(rows, alive + 1, m, edits, whole, best[alive])
                     alive += 1

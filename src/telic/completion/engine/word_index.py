@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from telic.completion.engine.encoded_phrases import bytes_and_offsets
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import fold
+from telic.completion.engine.keyboards import keys_beside
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
-from telic.completion.engine.typos import HALF_EDIT, edits_allowed, make_trie, near
+from telic.completion.engine.typos import QUARTER_EDIT, edits_allowed, make_trie, near
 from telic.completion.engine.word_kernels import best_phrases
 from telic.completion.engine.words import indexed_words, words_of
 from telic.data.contracts import MAX_TEXT
@@ -110,13 +111,14 @@ class WordIndex:
         typos: int = 1,
         skip: tuple[int, int] = (0, 0),
         through: Filter | None = None,
+        keyboard: str | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Give the best phrases that have every typed word.
 
         A phrase's score is its weight, a logarithm of popularity over ``unit``'s inverse, less
-        ``unit * HALF_EDIT`` for each half edit: popularity times a factor of 1/100 for each edit
-        and 1/10 for each word that is only begun though another was typed after it. Of two typed
-        words the last may always be only begun, unless white space follows it.
+        ``unit * QUARTER_EDIT`` for each quarter of an edit: popularity times a factor of 1/100 for
+        each edit and 1/10 for each word that is only begun though another was typed after it. Of
+        two typed words the last may always be only begun, unless white space follows it.
 
         Parameters
         ----------
@@ -134,6 +136,9 @@ class WordIndex:
             Ids, from the first to before the second, that are left out.
         through : Filter, optional
             What does not pass it is left out; its boosts do not count.
+        keyboard : {"qwerty", "qwertz", "azerty"}, optional
+            The layout on which it was typed: a letter beside the right one then costs three
+            quarters of an edit, a factor of 1/32.
 
         Returns
         -------
@@ -148,12 +153,12 @@ class WordIndex:
         tokens = words_of(folded)[:MAX_TOKENS]
         if not tokens:
             return nothing
-        finished = not folded.endswith(tokens[-1])
+        finished, keys = not folded.endswith(tokens[-1]), keys_beside(keyboard)
         ranges = []
         for i, token in enumerate(tokens):
             whole = i < len(tokens) - 1 or finished
             edits = edits_allowed(token, typos)
-            ranges.append(self._near(token, edits, whole))
+            ranges.append(self._near(token, edits, whole, keys))
             if not len(ranges[-1]):
                 return nothing
         starts = np.cumsum([0, *map(len, ranges)])
@@ -167,7 +172,7 @@ class WordIndex:
             (self.postings, self.posting_start),
             (self.forward, self.forward_start),
             (np.concatenate(ranges), starts),
-            unit * HALF_EDIT,
+            unit * QUARTER_EDIT,
             skip,
             BUDGETS,
             filtered,
@@ -175,10 +180,10 @@ class WordIndex:
         )
         return ids[:found], scores[:found]
 
-    def _near(self, token: str, edits: int, whole: bool) -> np.ndarray:
+    def _near(self, token: str, edits: int, whole: bool, keys: np.ndarray | None) -> np.ndarray:
         codes = np.array([ord(character) for character in token], np.int32)
         trie = self.letters, self.firsts, self.downs, self.ends
-        return near(trie, len(self.heads), codes, edits, whole)
+        return near(trie, len(self.heads), codes, edits, whole, keys)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps."""

@@ -1,6 +1,6 @@
 """The best phrases that have some words: compiled.
 
-Every range is half-open. Costs are counted in half edits.
+Every range is half-open. Costs are counted in quarters of an edit.
 """
 
 import numpy as np
@@ -174,9 +174,10 @@ def _phrases_of(ranges, lists):
 def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budgets, filtered, out):
     """Fill ids and scores with the best phrases that have a word for every token; count them.
 
-    A phrase scores its weight less `unit` for each half edit, each token by its cheapest word.
-    Token t, of at most 8, may mean the words of ``ranges[token_start[t]:token_start[t + 1]]``. Ids
-    from skip_lo to skip_hi are left out, and what does not pass the filter.
+    A phrase scores its weight less `unit` for each quarter of an edit, each token by its cheapest
+    word. Token t, of at most 8, may mean the words of
+    ``ranges[token_start[t]:token_start[t + 1]]``. Ids from skip_lo to skip_hi are left out, and
+    what does not pass the filter.
 
     Candidates come from the token with the fewest, best first by a bound of their score: their
     weight less what this token costs, and the others at least. The search ends when the bound is
