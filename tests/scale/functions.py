@@ -5,8 +5,12 @@ import os
 import signal
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
+
+from telic.optim import ElasticNetRegressor
+from telic.optim.estimators import linear
 
 
 def double(value):
@@ -95,3 +99,11 @@ def newton_combine(shared, messages):
     assert len({int(message["rounds"]) for message in messages}) == 1
     x = shared["x"] + 0.5 * np.mean([message["pull"] for message in messages])
     return {"x": x, "rounds": messages[0]["rounds"]}, bool(int(messages[0]["rounds"]) == 6)
+
+
+def threads_of_a_fit(n_jobs):
+    """Say how many threads an estimator hands to its solver."""
+    estimator, given = ElasticNetRegressor(n_jobs=n_jobs), {}
+    with patch.object(linear, "minimize", lambda *data, **options: given.update(options)):
+        estimator._solve(np.eye(2), np.ones(2), 0.1, None, None)
+    return given["threads"]

@@ -1,12 +1,13 @@
 """A ranker for tables: encoding, scaling and weights together, kept in one folder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
@@ -291,7 +292,8 @@ def search_beta(
 
     The values are 1e-7 … 10 and, as long as none beats the largest, ten times as much, at most 1e9:
     columns of large numbers need a large ridge weight. As long as the smallest beats all others, a
-    tenth of it is tried, at least 1e-12. Of values as good, the smallest wins.
+    tenth of it is tried, at least 1e-12. Of values as good, the smallest wins. Folds run where
+    `joblib.parallel_config` says.
 
     Examples
     --------
@@ -307,21 +309,33 @@ def search_beta(
     folds = StratifiedKFold(min(5, fewest), shuffle=True, random_state=seed)
     splits = list(folds.split(np.zeros(rows.positive.size), rows.positive))
 
-    def mean_auc(beta: float) -> float:
-        progress(f"cross-validation, beta {beta:g}")
-        scores = []
-        for train, test in splits:
-            model = AUCClassifier(**parameters, beta=beta, pos_label=True)
-            model.fit(X[train], rows.positive[train])
-            scores.append(roc_auc(rows.positive[test], model.decision_function(X[test])))
-        return float(np.mean(scores))
+    def told(betas: Iterable[float]) -> Iterator[float]:
+        for beta in betas:
+            progress(f"cross-validation, beta {beta:g}")
+            yield beta
 
-    found = {beta: mean_auc(beta) for beta in BETAS}
+    def mean_aucs(betas: Sequence[float]) -> dict[float, float]:
+        tasks = (
+            delayed(_auc_of_fold)(X, rows.positive, train, test, {**parameters, "beta": beta})
+            for beta in told(betas)
+            for train, test in splits
+        )
+        scores = np.reshape(Parallel()(tasks), (len(betas), len(splits)))
+        return {beta: float(np.mean(row)) for beta, row in zip(betas, scores, strict=True)}
+
+    found = mean_aucs(BETAS)
     while found[largest := max(found)] == max(found.values()) and largest < 1e9:
-        found[10.0 * largest] = mean_auc(10.0 * largest)
+        found |= mean_aucs([10.0 * largest])
     while found[smallest := min(found)] > sorted(found.values())[-2] and smallest > 1e-12:
-        found = {smallest / 10.0: mean_auc(smallest / 10.0)} | found
+        found = mean_aucs([smallest / 10.0]) | found
     return max(found, key=lambda beta: found[beta])
+
+
+def _auc_of_fold(
+    X: Matrix, positive: np.ndarray, train: np.ndarray, test: np.ndarray, options: dict[str, Any]
+) -> float:
+    model = AUCClassifier(**options, pos_label=True).fit(X[train], positive[train])
+    return float(roc_auc(positive[test], model.decision_function(X[test])))
 
 
 def _of_width(X: sparse.csr_matrix, width: int | None, path: str | Path) -> sparse.csr_matrix:

@@ -4,7 +4,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
@@ -72,12 +72,22 @@ class Linear(LinearPrediction):
             seed=seed_of(self.random_state),
             coef_init=coef,
             intercept_init=intercept,
-            threads=effective_n_jobs(self.n_jobs),
+            threads=own_threads(self.n_jobs),
         )
 
     def _check_ratio(self) -> None:
         if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
             raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected a number from 0 to 1.")
+
+
+def own_threads(n_jobs: int | None) -> int:
+    """Return the threads that a fit takes on this machine.
+
+    Under joblib's Dask backend `effective_n_jobs` counts the slots of the whole cluster, also for
+    None, and every task of a search would start as many threads.
+    """
+    with parallel_config("threading"):
+        return effective_n_jobs(n_jobs)
 
 
 def check_solver(estimator: Any, methods: tuple[str, ...] = METHODS) -> None:
