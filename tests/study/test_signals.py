@@ -9,10 +9,13 @@ import pytest
 from tests.study.outline import left_out
 
 from telic.completion.signals import Searches
+from telic.completion.signals.report import SignalFindings
 from telic.errors import InputError
+from telic.simulate import Catalogue, made_up_affinity
 from telic.simulate.searchers import Causes, searchers
 from telic.study import signals
-from telic.study.signals.experiments import WITHOUT
+from telic.study.signals import experiments
+from telic.study.signals.experiments import PHONES, WITHOUT
 from telic.study.signals.real_logs import BING, UNIMOBILE, bing_by_country, real_file, unimobile
 from telic.study.steps import Steps
 
@@ -84,7 +87,7 @@ def test_causes_do_what_they_say():
 @pytest.mark.slow
 def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypatch):
     monkeypatch.setattr(signals, "GROWING", (12,))
-    report = signals.study(Steps(), users=16, sessions=12, seeds=2, data=data)
+    report = signals.study(Steps(), users=16, sessions=12, compositions=20, seeds=2, data=data)
     page = report.markdown()
     first, second = page.split("\n\n")[1:3]
     assert first.startswith("Bing, by country (real): The test is on")
@@ -96,3 +99,30 @@ def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypa
     assert not left_out("signals", page)
     worlds = next(t for t in report.tables if "without a cause" in t.title)
     assert [row[0] for row in worlds.rows] == list(WITHOUT)
+    apps = next(t for t in report.tables if "apps are a cause" in t.title)
+    assert [row[0] for row in apps.rows] == list(PHONES)
+
+
+def test_apps_are_evaluated_with_their_control(monkeypatch):
+    rng = np.random.default_rng(0)
+    phrases = sorted({"".join("abcd"[i] for i in row) for row in rng.integers(0, 4, (60, 7))})
+    catalogue = Catalogue(phrases, rng.pareto(1.2, len(phrases)) + 1)
+    monkeypatch.setattr(experiments, "read_catalogue", lambda: catalogue)
+    given = {"strength": 1.0, "affinity": made_up_affinity(catalogue, apps=30)}
+    monkeypatch.setitem(experiments.PHONES, "apps cause half of the queries", given)
+    worlds = {
+        world: [
+            SignalFindings.from_json(
+                experiments.phones(world=world, users=60, compositions=30, seed=1)
+            )
+        ]
+        for world in experiments.PHONES
+    }
+    table = signals._apps_table(worlds)
+    assert [row[0] for row in table.rows] == list(PHONES)
+    assert table.rows[0][2][0] > 0.01
+    assert table.rows[0][2][0] > table.rows[2][2][0]
+    for row, (one,) in zip(table.rows, worlds.values(), strict=True):
+        (control,) = (c for c in one.controls if c["group"] == "apps" and c["exchanged"])
+        assert row[5] == [control["difference"]] * 3
+        assert row[3] == [one.row("+ apps", "1–3 characters")["difference"]] * 3

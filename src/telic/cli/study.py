@@ -131,6 +131,9 @@ def signals(
     out: Out = None,
     users: Annotated[int, typer.Option(help="Users of each simulated log.", min=10)] = 400,
     sessions: Annotated[int, typer.Option(help="Sessions of each simulated user.", min=5)] = 40,
+    compositions: Annotated[
+        int, typer.Option(help="Compositions of each user of a simulated phone.", min=20)
+    ] = 100,
     seeds: Annotated[int, typer.Option(help="Simulated logs of each world.", min=2)] = 3,
     data: Data = None,
     seed: Seed = 0,
@@ -140,7 +143,16 @@ def signals(
 ) -> None:
     """Sessions, time and people on real query logs, and simulated searchers with controls."""
     page = out, work, overwrite, as_json
-    _study("signals", page, users=users, sessions=sessions, seeds=seeds, data=data, seed=seed)
+    _study(
+        "signals",
+        page,
+        users=users,
+        sessions=sessions,
+        compositions=compositions,
+        seeds=seeds,
+        data=data,
+        seed=seed,
+    )
 
 
 @app.command("saturation")

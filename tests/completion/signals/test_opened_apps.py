@@ -250,6 +250,7 @@ def test_only_apps_that_enough_people_had_are_in_the_model():
     rows += [("ben", 5.0, "tea", [("usual", 2.0)])]
     box = completer_of_searches(prepared(log_of(rows), min_users=2), STATIC)
     assert list(box.signals.apps) == ["usual"]
+    assert box.signals.state.apps.total.tolist() == [4.0]
     assert box.phone({}, [("usual", 1.0)]) is None  # the group is off
 
 

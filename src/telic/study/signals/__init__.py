@@ -7,7 +7,7 @@ from telic.completion.signals.evaluation import ALL
 from telic.completion.signals.report import EXPLAINED, SYNTHETIC, SignalFindings
 from telic.errors import InputError
 from telic.report import Report, Table
-from telic.study.signals.experiments import WITHOUT, real, simulated
+from telic.study.signals.experiments import PHONES, WITHOUT, phones, real, simulated
 from telic.study.signals.real_logs import BING, UNIMOBILE, real_file
 from telic.study.steps import Steps
 
@@ -41,6 +41,7 @@ def study(
     *,
     users: int = 400,
     sessions: int = 40,
+    compositions: int = 100,
     seeds: int = 3,
     data: Path | None = None,
     seed: int = 0,
@@ -52,6 +53,8 @@ def study(
     steps : Steps
     users, sessions : int
         Of each simulated log.
+    compositions : int
+        Of each user of a simulated phone; there are half as many of these as other users.
     seeds : int
         Simulated logs of each world, at least 2.
     data : path, optional
@@ -95,6 +98,22 @@ def study(
         )
         for size in GROWING
     }
+    with_apps = {
+        world: [
+            SignalFindings.from_json(
+                steps(
+                    f"{world}, log {i + 1} of {seeds}",
+                    phones,
+                    world=world,
+                    users=users // 2,
+                    compositions=compositions,
+                    seed=FIRST_SEED + i,
+                )
+            )
+            for i in range(seeds)
+        ]
+        for world in PHONES
+    }
     report = Report("Sessions, time and people on query logs")
     for name, one in found.items():
         report.text(f"{TITLES[name]}: {one.sentence(PEOPLE[name])}")
@@ -117,6 +136,14 @@ def study(
         report.table(table)
     report.section("With one cause left out (simulated)")
     report.table(_worlds_table(worlds))
+    report.section("Apps that were opened before (simulated)")
+    report.text(
+        f"Simulated: {users // 2} phones with {compositions} compositions each "
+        "(docs/measured/data-card-phones.md), of which half are caused by an app: one that was "
+        "opened in the half hour before, or one that is installed. Apps are a group of signals; "
+        "what is installed is not."
+    )
+    report.table(_apps_table(with_apps))
     report.section("From few users to many (simulated)")
     report.table(_growing_table(growing))
     return report
@@ -138,6 +165,32 @@ def _worlds_table(worlds: dict[str, list[SignalFindings]]) -> Table:
         rows,
         "Means over logs and, in brackets, the least and the most. Each column but the last is one "
         "group beside popularity, without a gate.",
+    )
+
+
+def _apps_table(worlds: dict[str, list[SignalFindings]]) -> Table:
+    models = ("+ personal", "+ apps", ALL)
+    rows: list[list[Any]] = []
+    for world, logs in worlds.items():
+        gains = [[_gain(one, model) for one in logs] for model in models]
+        gains.insert(2, [_gain(one, "+ apps", "1–3 characters") for one in logs])
+        gains.append([_exchanged(one, "apps") for one in logs])
+        rows.append([world, *([sum(g) / len(g), min(g), max(g)] for g in gains)])
+    names = ("+ personal", "+ apps", "+ apps, 1–3 characters", ALL, "control: apps exchanged")
+    return Table(
+        "MRR − static where apps are a cause, and where they are not",
+        {"world": ""} | dict.fromkeys(names, "100 {:+.2f} ({:+.2f} to {:+.2f})"),
+        rows,
+        "Means over logs and, in brackets, the least and the most. The last column is what the "
+        "apps of somebody else seem to be worth beside learned popularity, without a gate.",
+    )
+
+
+def _exchanged(found: SignalFindings, group: str) -> float:
+    return next(
+        float(row["difference"])
+        for row in found.controls
+        if (row["group"], row["exchanged"]) == (group, True)
     )
 
 

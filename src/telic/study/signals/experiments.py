@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from telic.completion.signals import Searches, controls, measured, models_of
+from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.groups import GROUPS
 from telic.completion.signals.report import SignalFindings
+from telic.data.compositions import read_compositions
 from telic.data.queries import QueryLog
+from telic.simulate import read_catalogue, simulate_phones
 from telic.simulate.searchers import Causes, searchers
 from telic.study.signals.real_logs import (
     BING,
@@ -28,11 +31,23 @@ WITHOUT: dict[str, dict[str, float]] = {
 """Worlds in which each cause is there or absent."""
 
 
+PHONES: dict[str, dict[str, Any]] = {
+    "apps cause half of the queries": {},
+    "apps cause nothing": {"strength": 0.0},
+    "everybody has the apps of another composition": {"independent": True},
+}
+"""Worlds in which the apps on a phone are a cause, or not."""
+PHONE_GROUPS = ("popularity", "personal", "apps")
+
+
 def evaluated(
     log: QueryLog, groups: Sequence[str] = tuple(GROUPS), *, min_users: int = 3, seed: int = 0
 ) -> dict[str, Any]:
     """Evaluate a log and return what was found, as JSON takes it."""
-    searches = Searches(log, min_users=min_users, seed=seed)
+    return _evaluated(Searches(log, min_users=min_users, seed=seed), groups)
+
+
+def _evaluated(searches: Searches, groups: Sequence[str]) -> dict[str, Any]:
     models = models_of(searches, groups)
     found = measured(searches, models)
     return SignalFindings.of(searches, models, found, controls(searches, groups)).as_json()
@@ -49,3 +64,12 @@ def simulated(*, world: str, users: int, sessions: int, seed: int) -> dict[str, 
     """Evaluate a simulated log of one of the worlds `WITHOUT`."""
     causes = replace(Causes(), **WITHOUT[world])
     return evaluated(searchers(causes, users=users, sessions=sessions, seed=seed), seed=seed)
+
+
+def phones(*, world: str, users: int, compositions: int, seed: int) -> dict[str, Any]:
+    """Evaluate a log of simulated phones of one of the worlds `PHONES`."""
+    table = simulate_phones(
+        read_catalogue(), users=users, compositions=compositions, seed=seed, **PHONES[world]
+    )
+    log = read_compositions(table)
+    return _evaluated(Compositions(log, joined_submissions(log), seed=seed), PHONE_GROUPS)
