@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from telic.auc import OAM, SOLAM, RegSOLAM, UniExp
+from telic.auc import OAM, SOLAM, SPAM, RegSOLAM, UniExp
 
 RNG = np.random.default_rng(3)
 N, D = 400, 30
@@ -96,7 +96,32 @@ def oam(update, forgetting, size=7, C=0.03):
     return w
 
 
+def spam(forgetting, beta1=0.0, step="linear", step_size=1.0, center=True):
+    w, means, largest, number = np.zeros(D), np.zeros((2, D)), 0.0, 0.0
+    for x, y, counts in counted(forgetting):
+        c = int(y)
+        means[c] += (x - means[c]) / counts[c]
+        number = forgetting * number + 1
+        if counts.min() == 0:
+            continue
+        p = counts[1] / counts.sum()
+        far = x - (p * means[1] + (1 - p) * means[0]) if center else x
+        largest = max(largest, far @ far)
+        if step == "linear":
+            eta = 1 / (BETA * number + 4 * largest)
+        else:
+            eta = step_size / (4 * largest * np.sqrt(number))
+        score = w @ (x - means[1 - c])
+        slope = 2 * (1 - p) * (score - 1) if y else 2 * p * (score + 1)
+        z = w - eta * slope * far
+        w = np.sign(z) * np.maximum(abs(z) - eta * beta1, 0) / (1 + eta * BETA)
+    return w
+
+
+NET = {"beta1": 0.01, "step": "sqrt", "step_size": 3.0, "center": False}
 STEPS = {
+    "SPAM": (lambda f: SPAM(BETA, forgetting=f), spam),
+    "SPAM-NET": (lambda f: SPAM(BETA, forgetting=f, **NET), lambda f: spam(f, **NET)),
     "SOLAM": (lambda f: SOLAM(0.4, forgetting=f), lambda f: solam(f, radius=0.4)),
     "regSOLAM": (lambda f: RegSOLAM(BETA, forgetting=f), lambda f: solam(f, beta=BETA)),
     "Uni-Exp": (lambda f: UniExp(BETA, forgetting=f), uniexp),

@@ -161,6 +161,16 @@ def test_measures_agree_at_and_around_the_optimum(solved):
         assert best.q(x, D @ x) == pytest.approx(best.gap(x))
 
 
+def test_measures_agree_where_the_constraint_has_an_offset():
+    X, y = data()
+    problem = make_admm_problem(X, y, A=D, c=np.arange(5.0), g=separable(5, l1=0.03))
+    found = solve_admm(problem, method="batch-admm", x_step="exact", tol=1e-12, max_passes=9000)
+    best = Optimum(problem, found.coef, found.dual)
+    for x in (best.x, np.ones(6)):
+        assert best.q(x, D @ x - problem.c) == pytest.approx(best.gap(x), abs=1e-12)
+    assert best.q(best.x, np.ones(5)) > 0
+
+
 def test_theorem_5_5_3_bounds_q_at_each_stage_and_its_half_per_stage_is_not_vacuous(solved):
     problem, best = solved
     rho, m0 = 0.05, 8.0
