@@ -50,6 +50,10 @@ def follow(state, p, q, shrinkage):
     logarithm of the shrunk conditional probability over q's share of all submissions. Of a query
     that is not known to everybody it tells nothing: few people submitted it, and what they did next
     is theirs.
+
+    A weight of its own for each pair of queries, learned as AppAware learns those of queries and
+    apps and added to this, gained nothing on users on whom its penalties were not chosen, neither
+    on UniMobile nor on simulated searchers.
     """
     if not in_catalogue(state, p):
         return 0.0
