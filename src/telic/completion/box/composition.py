@@ -258,9 +258,11 @@ class Composition:
         Another tenant may spell it otherwise.
         """
         completer = self.completer
-        alike = completer.index.alike(text) if completer.merged else []
-        own = self._own.alike(text) if completer.merged else text
-        return next((completer.index.phrase(id) for id in alike if self._passes(id)), own)
+        if not completer.merged:
+            return text
+        alike = completer.index.alike(text)
+        id = next(iter(alike), -1) if self._filter is None else self._filter.first_of(alike)
+        return completer.index.phrase(id) if id >= 0 else self._own.alike(text)
 
     def _observe(self, at: float) -> None:
         if self._shown is None:

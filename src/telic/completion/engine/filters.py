@@ -1,6 +1,7 @@
 """Filters: suggestions that are limited to a tenant, a language, a category or the like."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -16,6 +17,10 @@ NO_VALUE, UNKNOWN, ANY = -1, -2, -3
 """Codes: of a phrase that is limited to no value; of a value that no phrase has; of no filter."""
 MOST_SETS = 256
 """Combinations of boosted values, each of which a keystroke looks up."""
+MANY = 1_000
+"""Phrases that a look-up reads before it looks at those of a text that comes again all at once."""
+PART = 1 << 16
+"""Phrases of one text that are looked at at a time."""
 
 
 @dataclass(frozen=True)
@@ -164,11 +169,11 @@ class Filter:
 
     def top(self, prefix: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best ids that begin with a prefix, and their boosted weights, best first."""
-        lo, hi = self._index.range(prefix)
+        spans, settled = [self._index.range(prefix)], np.empty(0, np.int64)
         many = 2 * k
         while True:
-            asked = [self._heaviest(lo, hi, many, boosted) for boosted, _ in self._asked]
-            ids = np.unique(np.concatenate(asked))
+            asked = [self._heaviest(spans, many, boosted) for boosted, _ in self._asked]
+            ids = np.unique(np.concatenate([*asked, settled]))
             weights = self.boosted(ids)
             order = np.lexsort((ids, -weights))
             ids, weights = ids[order], weights[order]
@@ -181,7 +186,26 @@ class Filter:
             ]
             if not unseen or (len(new) >= k and weights[new[k - 1]] >= max(unseen)):
                 return ids[new[:k]], weights[new[:k]]
-            many *= 4  # the same text in many contexts, or phrases that a boost below 1 holds back
+            # The same text is in many contexts, or a boost below 1 holds phrases back.
+            repeated = [text for text, times in Counter(texts).items() if times > 1]
+            if many < MANY or not repeated:
+                many *= 4
+                continue
+            for text in repeated:
+                alike = self._index.spelled_as(text)
+                best = self._best_of(alike) if self._boost else ids[[texts.index(text)]]
+                spans, settled = _without(spans, alike), np.append(settled, best)
+
+    def _best_of(self, alike: range) -> np.ndarray:
+        """Return the id of the best phrase of one text that passes the filter, of several alike."""
+        best, weight = np.empty(0, np.int64), -np.inf
+        for first in range(alike.start, alike.stop, PART):
+            ids = np.arange(first, min(first + PART, alike.stop))
+            ids = ids[self.contexts.allowed(self.wanted, ids)]
+            weights = self.boosted(ids)
+            if len(ids) and weights.max() > weight:
+                best, weight = ids[[weights.argmax()]], weights.max()
+        return best
 
     def boosted(self, ids: np.ndarray) -> np.ndarray:
         """Return the weights of phrases with what the boosts add."""
@@ -192,13 +216,28 @@ class Filter:
 
     def find(self, phrase: str) -> int:
         """Return the id of a phrase, in exactly this spelling, that passes the filter; or -1."""
-        return next((id for id in self._index.alike(phrase) if self._is(id, phrase)), -1)
+        return self.first_of(self._index.spelled_as(phrase))
 
-    def _is(self, id: int, phrase: str) -> bool:
-        allowed = bool(self.contexts.allowed(self.wanted, np.array([id]))[0])
-        return allowed and self._index.phrase(id) == phrase
+    def first_of(self, ids: range) -> int:
+        """Return the first of some ids that passes the filter, or -1."""
+        for first in range(ids.start, ids.stop, PART):
+            part = np.arange(first, min(first + PART, ids.stop))
+            passing = self.contexts.allowed(self.wanted, part)
+            if passing.any():
+                return int(part[passing.argmax()])
+        return -1
 
-    def _heaviest(self, lo: int, hi: int, k: int, boosted: np.ndarray) -> np.ndarray:
+    def _heaviest(
+        self, spans: Sequence[tuple[int, int]], k: int, boosted: np.ndarray
+    ) -> np.ndarray:
+        """Return the k heaviest ids of some ranges that pass the filter and have boosted values."""
+        parts = [self._heaviest_of(lo, hi, k, boosted) for lo, hi in spans]
+        if len(parts) == 1:
+            return parts[0]
+        ids = np.concatenate([np.empty(0, np.int64), *parts])
+        return ids[np.lexsort((ids, -self._index.weights_of(ids)))[:k]]
+
+    def _heaviest_of(self, lo: int, hi: int, k: int, boosted: np.ndarray) -> np.ndarray:
         """Return the k heaviest ids of a range that pass the filter and have boosted values."""
         index, codes, first = self._index, self.contexts.codes, np.empty(0, np.int64)
         if hi > lo:
@@ -210,6 +249,12 @@ class Filter:
         out = np.empty(k, np.int64)
         used = fill_top_where(index.weight_numbers, codes, self.wanted, boosted, lo, hi, out)
         return out[:used]
+
+
+def _without(spans: list[tuple[int, int]], ids: range) -> list[tuple[int, int]]:
+    """Return what is left of some ranges without that of some ids."""
+    cut = [((lo, min(hi, ids.start)), (max(lo, ids.stop), hi)) for lo, hi in spans]
+    return [part for parts in cut for part in parts if part[0] < part[1]]
 
 
 @kernel

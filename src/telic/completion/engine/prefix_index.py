@@ -1,7 +1,7 @@
 """The prefix index: the heaviest phrases that start with what has been typed."""
 
 import builtins
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -378,9 +378,18 @@ class PrefixIndex:
         at = alike.start + bisect_left(alike, spelling, key=lambda id: self.phrase(id).encode())
         return Place(at, at < alike.stop and self.phrase(at) == phrase, key)
 
-    def alike(self, phrase: str) -> list[int]:
+    def alike(self, phrase: str) -> builtins.range:
         """Give the ids whose phrases fold as this one does."""
-        return list(self._alike(encoded_prefix(phrase)))
+        return self._alike(encoded_prefix(phrase))
+
+    def spelled_as(self, phrase: str) -> builtins.range:
+        """Give the ids of exactly this spelling: several where phrases are kept apart."""
+        alike, spelling = self.alike(phrase), phrase.encode(errors="surrogatepass")
+        first, end = (
+            alike.start + search(alike, spelling, key=lambda id: self.phrase(id).encode())
+            for search in (bisect_left, bisect_right)
+        )
+        return builtins.range(first, end)
 
     def _alike(self, key: bytes) -> builtins.range:
         return builtins.range(

@@ -28,12 +28,14 @@ def prefix_ranges(strings, n, prefixes, prefix_offsets, lo, hi):
 def range_of(strings, n, text):
     """Range of the strings, n in all, that equal a text; empty, where it would stand, if none."""
     lo, end = prefix_range(strings, n, text)
-    hi, length = lo, len(text)  # of those that start with the text, the text itself comes first
-    while hi < end:
-        _, offsets = gather(strings, n, np.array([hi]))
-        if offsets[1] != length:
-            break
-        hi += 1
+    # Of those that start with the text, the text itself comes first: ever longer steps, and back.
+    hi, step = lo, 1
+    while step:
+        at = hi + step - 1
+        if at < end and gather(strings, n, np.array([at]))[1][1] == len(text):
+            hi, step = hi + step, 2 * step
+        else:
+            end, step = min(end, at), step // 2
     return lo, hi
 
 
