@@ -8,6 +8,7 @@ import pytest
 from benchmarks import form
 from benchmarks.__main__ import DOCS, PAGES, main
 from benchmarks.form import Run, grid
+from benchmarks.scale.page import Took, verdict
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -42,6 +43,26 @@ def test_a_page_has_its_form_and_its_command(name, capsys, monkeypatch):
     if (DOCS / file).exists():
         page = (DOCS / file).read_text(encoding="utf-8")
         assert page.endswith(last_line(name))
+
+
+def test_a_row_says_whether_it_meets_its_targets():
+    runs = {
+        "count by DuckDB": Took(2.0, 0.0, 0),
+        "count in pieces": Took(3.2, 0.0, 2**30),
+        "users' weights, two threads": Took(2.0, 0.0, 0),
+        "users' weights, one worker process": Took(4.0, 0.0, 0),
+        "users' weights, two worker processes": Took(2.6, 0.0, 0),
+        "100 rounds, two worker processes": Took(5.5, 0.0, 0),
+    }
+    assert {name: verdict(name, runs, "1GiB") for name in runs} == {
+        "count by DuckDB": "",
+        "count in pieces": "≤ 1.5 × count by DuckDB: missed (1.60); ≤ 1.15 × memory: met",
+        "users' weights, two threads": "",
+        "users' weights, one worker process": "",
+        "users' weights, two worker processes": "≤ 0.65 × users' weights, one worker process: met; "
+        "≤ 1.3 × users' weights, two threads: met",
+        "100 rounds, two worker processes": "≤ 5 s: missed (5.50)",
+    }
 
 
 def test_every_product_has_a_page():

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.form import Run
-from benchmarks.scale.work import write_design, write_log
+from benchmarks.scale.work import LABELS, ROWS, write_choices, write_design, write_log
 from telic.report.table import Table
-from telic.scale.memory import said
+from telic.scale.memory import parse_memory, said
 
 FILE = "scale-speed.md"
 OPTIONS = {
@@ -47,11 +47,11 @@ def hours(found: Took, rows: int, wanted: float) -> float:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """Two worker processes on this machine."""
+def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
+    """Worker processes on this machine."""
     from tests.scale.cluster import Cluster
 
-    running = Cluster(folder)
+    running = Cluster(folder, workers)
     try:
         running.ready().close()
         yield running.address
@@ -59,8 +59,22 @@ def cluster(folder: Path) -> Iterator[str]:
         running.close()
 
 
+MEMORY, SECONDS = "memory", "s"
+"""Yardsticks that are no run: the memory that is given, and a second."""
+TARGETS: dict[str, list[tuple[float, str]]] = {
+    "count in pieces": [(1.5, "count by DuckDB"), (1.15, MEMORY)],
+    "fit a design": [(1.3, "read a design"), (1.15, MEMORY)],
+    "AUC of a design": [(1.3, "read a design"), (1.15, MEMORY)],
+    "users' weights, two worker processes": [
+        (0.65, "users' weights, one worker process"),
+        (1.3, "users' weights, two threads"),
+    ],
+    "100 rounds, two worker processes": [(5.0, SECONDS)],
+}
+"""At most so many times a yardstick's time by the clock, or the memory."""
 COLUMNS = {
     "work": "",
+    "target": "",
     "of the first, wall": ".2f",
     "of the first, processor": ".2f",
     "seconds": ".1f",
@@ -69,11 +83,27 @@ COLUMNS = {
 }
 
 
-def table(title: str, runs: dict[str, Took], note: str) -> Table:
+def verdict(name: str, runs: dict[str, Took], memory: str) -> str:
+    """Say which targets a run has, and whether it meets them."""
+    told = []
+    for most, yardstick in TARGETS.get(name, ()):
+        found = runs[name].wall
+        if yardstick == MEMORY:
+            found = runs[name].resident / parse_memory(memory)
+        elif yardstick != SECONDS:
+            found /= runs[yardstick].wall
+        unit = " s" if yardstick == SECONDS else f" × {yardstick}"
+        met = "met" if found <= most else f"missed ({found:.2f})"
+        told.append(f"≤ {most:g}{unit}: {met}")
+    return "; ".join(told)
+
+
+def table(title: str, runs: dict[str, Took], memory: str, note: str) -> Table:
     first = next(iter(runs.values()))
     rows = [
         [
             name,
+            verdict(name, runs, memory),
             one.wall / first.wall,
             one.processor / first.processor,
             one.wall,
@@ -91,6 +121,7 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
     yield table(
         f"{rows:,} submissions of a simulated query log, memory {memory}",
         counts,
+        memory,
         "DuckDB and telic both write popularity, its last 28 days, people, sessions and each "
         "user's own queries. telic also checks each row and folds each query, and can go on after "
         "an interruption. At its rate 10¹⁰ submissions take "
@@ -106,17 +137,22 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
     yield table(
         f"{design_rows:,} rows of {width} numbers ({size}), memory {memory}",
         passes,
+        memory,
         "Resident memory counts pages of the mapped file, which the system takes back at need. "
         f"At this rate a fit of 10¹⁰ rows takes {longer:.0f} processor hours.",
     )
-    local = took("rounds", folder, memory)
-    with cluster(folder) as address:
-        workers = took("rounds", folder, memory, address)
-    yield table(
-        "100 rounds of two shards, 100,000 weights, states in files",
-        {"two threads": local, "two worker processes": workers},
-        "Processor seconds of the workers are not counted.",
-    )
+    for name in (ROWS, LABELS):
+        (folder / name).unlink()
+    write_choices(folder)
+    for work, title in (
+        ("users' weights", "Weights of 4,000 users, learned by the batch in buckets of users"),
+        ("100 rounds", "100 rounds of two shards, 100,000 weights, states in files"),
+    ):
+        runs = {f"{work}, two threads": took(work, folder, memory)}
+        for number, workers in ((1, "one worker process"), (2, "two worker processes")):
+            with cluster(folder, number) as address:
+                runs[f"{work}, {workers}"] = took(work, folder, memory, address)
+        yield table(title, runs, memory, "Processor seconds of the workers are not counted.")
 
 
 HEAD = """# Speed on data larger than memory

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 DAY = 24 * 3600 * 1_000_000
-LOG, ROWS, LABELS = "log.parquet", "X.npy", "y.npy"
+LOG, ROWS, LABELS, CHOICES = "log.parquet", "X.npy", "y.npy", "choices.npz"
 WEIGHTS = 100_000
 
 
@@ -52,6 +52,16 @@ def write_design(folder: Path, rows: int, width: int) -> None:
         X[start : start + len(block)] = block
     X.flush()
     np.save(folder / LABELS, y)
+
+
+def write_choices(folder: Path, users: int = 4000, each: int = 40) -> None:
+    """Write what users chose, among ten candidates of 17 features."""
+    rng, n = np.random.default_rng(0), users * each
+    x = rng.normal(size=(10 * n, 17))
+    own = np.repeat(rng.normal(size=(users, 17)), 10 * each, axis=0)
+    score = (x * own).sum(axis=1) + rng.gumbel(size=len(x))
+    chosen = 10 * np.arange(n) + score.reshape(n, 10).argmax(axis=1)
+    np.savez(folder / CHOICES, x=x, chosen=chosen, group=each * np.arange(users + 1))
 
 
 def count_in_pieces(folder: Path, memory: str) -> None:
@@ -158,13 +168,29 @@ def hundred_rounds(folder: Path, memory: str, address: str | None = None) -> Non
         engine.rounds(pull, mean, [1, 2], start, out=Path(work) / "rounds", max_rounds=100)
 
 
+def users_weights(folder: Path, memory: str, address: str | None = None) -> None:
+    from telic.choice import Choices, fit_groups
+    from telic.scale import Dask, Local
+
+    with np.load(folder / CHOICES) as held:
+        x, chosen, group = (held[name] for name in ("x", "chosen", "group"))
+    choices = Choices(x, np.zeros(len(x)), np.arange(0, len(x) + 1, 10), chosen, group)
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as work,
+        Dask(address) if address else Local(threads=2, memory=memory) as engine,
+    ):
+        for l2 in (0.01, 0.1, 1.0, 10.0, 100.0):  # those that adaQAC chooses from
+            fit_groups(choices, l2=l2, executor=engine, work=work)
+
+
 WORK = {
     "count in pieces": count_in_pieces,
     "count by DuckDB": count_by_duckdb,
     "read a design": read_design,
     "fit a design": fit_design,
     "AUC of a design": auc_of_design,
-    "rounds": hundred_rounds,
+    "users' weights": users_weights,
+    "100 rounds": hundred_rounds,
 }
 
 if __name__ == "__main__":
