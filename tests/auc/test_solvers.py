@@ -531,3 +531,26 @@ def test_conjugate_gradients_end_at_the_first_iterate_that_is_near_enough(beta):
     conjugate_gradient(X, positive, beta=beta, tol=tol, callback=bound)
     assert len(found) > 1
     assert [one <= tol for one in found] == [False] * (len(found) - 1) + [True]
+
+
+@pytest.mark.parametrize("met_at", [1, 2, 3, 4, 9])
+def test_conjugate_gradients_go_on_while_their_bound_is_not_met(monkeypatch, met_at):
+    exact = import_module("telic.auc.methods.exact")
+    looks, certified = [], exact.certified
+
+    def doubtful(X, positive, w, passes, **options):
+        found = certified(X, positive, w, passes, **options)
+        looks.append(found.gap / found.objective)
+        return found._replace(converged=len(looks) == met_at)
+
+    monkeypatch.setattr(exact, "certified", doubtful)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12)) * np.geomspace(0.1, 10, 12)
+    positive = X @ rng.standard_normal(12) + 3 * rng.standard_normal(300) > 0
+    found = exact.conjugate_gradient(X, positive, beta=0.5, tol=1e-3, max_iter=500)
+    # Each look that disappoints asks for a tenth, until that is below a thousandth.
+    assert len(looks) == min(met_at, 5)
+    asked = 1e-3 * 0.1 ** np.arange(len(looks))
+    assert (np.array(looks) <= 1.01 * asked).all()
+    assert found.converged is (met_at <= 5)
+    assert found.exhausted is False
