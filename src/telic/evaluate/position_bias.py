@@ -65,7 +65,7 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
         raise InputError("nothing was shown, so nothing is known of ranks.")
     if rank.dtype.kind not in "iu" or rank.min() < 1:
         raise InputError("a rank is no whole number from 1.")
-    if chosen.dtype.kind != "b" and not np.isin(chosen, (0, 1)).all():
+    if not np.isin(chosen, (0, 1)).all():
         raise InputError("chosen is neither True nor False somewhere.")
     ranks = int(rank.max())
     if ranks > len(rank):

@@ -71,6 +71,27 @@ def test_what_one_user_alone_did_next_tells_nothing(min_users):
     assert house[FEATURES.index("submitted before")] == 0
 
 
+def test_a_query_goes_on_from_the_last_one_of_a_longer_session():
+    """Ann asks for coffee, for milk, for tea, and then for a tea pot, all within minutes."""
+    texts = ["coffee", "milk", "tea", "tea pot"]
+    rows = [(0, 3, 1), (0, 2, 1), (100, 0, 0), (101, 1, 0), (102, 2, 0), (103, 3, 0)]
+    minutes, query, user = map(np.array, zip(*rows, strict=True))
+    log = QueryLog(
+        texts,
+        query.astype(np.int32),
+        60_000_000 * minutes,
+        ["ann", "ben"],
+        user.astype(np.int32),
+        np.ones(6),
+    )
+    searches = Searches(log, min_users=1)
+    (moments,) = sweep.walk(searches, np.array([5]), np.array([1]))
+    candidates = [searches.index.phrase(q) for q in moments.candidates[0] if q >= 0]
+    rows = dict(zip(candidates, moments.features[0], strict=False))
+    assert rows["tea pot"][FEATURES.index("continues")] == 1
+    assert rows["tea"][FEATURES.index("continues")] == 0
+
+
 def test_the_state_at_the_end_goes_on_where_the_walk_was(make_log):
     searches = Searches(make_log(7), min_users=2)
     state = sweep.state_before(searches, int(searches.at[-1]) + 1)
