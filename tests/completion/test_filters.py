@@ -49,6 +49,7 @@ def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k
     assert len({index.phrase(id) for id in ids}) == len(ids)
     for id, score in zip(ids, found, strict=True):
         assert best[index.phrase(id)] == pytest.approx(score)
+        assert through.find(index.phrase(id)) == id
 
 
 def test_a_scan_finds_the_heaviest_that_pass_in_order_of_weight():
@@ -145,6 +146,44 @@ def test_a_tenants_own_queries_stay_with_it(box):
     assert (first.text, first.id) == ("Tea", "3")
     composition.submit("Tea")
     assert ada.history["Tea"] == 31.0
+
+
+def two_shops(tmp_path):
+    """A box with one text in two shops, popular in the second; ada searched for it, in no shop."""
+    (tmp_path / "titles.csv").write_text("title,views,category\ntea,9,a\ntea,10,b\nteam,5,b\n")
+    (tmp_path / "log.csv").write_text("user,query,at\nada,tea,2026-03-01\n")
+    return fit_files(tmp_path / "titles.csv", tmp_path / "log.csv", min_users=1)
+
+
+@pytest.mark.parametrize("boost", [{}, {"category": {"a": 9.0}}, {"category": {"b": 9.0}}])
+def test_a_users_own_query_in_several_contexts_is_shown_once_and_boosted(tmp_path, boost):
+    completer = two_shops(tmp_path)
+    shown = completer.suggest("te", user="ada", boost=boost)
+    assert [each.text for each in shown] == ["tea", "team"]
+    anybodys = completer.suggest("te", boost=boost)[0]
+    assert (shown[0].relevance, shown[0].id) == (anybodys.relevance + np.log(2), anybodys.id)
+
+
+def test_what_was_changed_while_it_serves_is_boosted_all_the_same(tmp_path):
+    titles = "title,views,category\ntea,9,a\nteam,8,b\ngreen tea,7,a\ngreen team,6,b\n"
+    (tmp_path / "titles.csv").write_text(titles)
+    completer, boost = fit_files(tmp_path / "titles.csv"), {"category": {"b": 9.0}}
+    expected = completer.suggest("te", boost=boost)
+    assert [each.text for each in expected] == ["team", "tea", "green team", "green tea"]
+    for phrase, popularity in (("team", 8.0), ("green team", 6.0)):
+        completer.live.put(phrase, popularity)
+    shown = completer.suggest("te", boost=boost)
+    assert [each.text for each in shown] == [each.text for each in expected]
+    assert [each.relevance for each in shown] == [each.relevance for each in expected]
+
+
+def test_a_users_own_query_that_was_changed_is_boosted(tmp_path):
+    completer = two_shops(tmp_path)
+    ada = completer.user("ada")
+    ada.history["team"] = 1.0
+    completer.live.put("team", 5.0)
+    shown = completer.compose(ada, boost={"category": {"b": 9.0}}).suggest("team", at=0.0)
+    assert shown[0].relevance == pytest.approx(np.log(6) + np.log(9) + np.log(2))
 
 
 def test_what_cannot_be_asked_is_named(box, tmp_path):

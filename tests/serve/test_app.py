@@ -400,6 +400,18 @@ def test_what_is_no_boost_is_refused(shops, boost):
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_boost")
 
 
+def test_more_combinations_than_a_keystroke_looks_up_are_refused(tmp_path, settings):
+    (tmp_path / "titles.csv").write_text("title,views,language,category\nTea,9,en,drink\n")
+    app = create_app(fit_files(tmp_path / "titles.csv"), replace(settings, max_boosts=100))
+    some = {str(value): 2 for value in range(15)}
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        for category, status in ((some, 200), (some | {"15": 2}, 422)):
+            boost = {"language": some, "category": category}
+            answer = client.post("/suggest", json={"q": "te", "boost": boost})
+            assert answer.status_code == status
+    assert "272 combinations of values, over 256" in answer.text
+
+
 def test_a_model_without_contexts_takes_no_boosts(client):
     error = client.post("/suggest", json={"q": "s", "boost": {"language": {"de": 2}}}).json()
     assert error["error"]["hint"] == "This model has none."

@@ -180,7 +180,7 @@ class Composition:
         ]
         live, mine = self.completer.live, {number for number, _ in own}
         own += [
-            (number, live.weight(number))
+            (number, live.weight(number) + float(self._added(np.array([number]))[0]))
             for form, number in live.having(tokens)
             if not form.startswith(typed) and number not in mine and self._passes(number)
         ]
@@ -327,9 +327,17 @@ class Composition:
             return may
 
         return [
-            OwnQuery(form, live.order(number, form), number, live.weight(number))
-            for form, number in live.heaviest(typed, self.completer.n, fits)
+            OwnQuery(form, live.order(number, form), number, weight)
+            for form, number, weight in live.heaviest(typed, self.completer.n, fits, self._added)
         ]
+
+    def _added(self, numbers: np.ndarray) -> np.ndarray:
+        """Return what boosts add to the weights of phrases; to what was added since, nothing."""
+        added = np.zeros(len(numbers))
+        if self._filter is not None:
+            there = numbers < len(self.completer.index)
+            added[there] = self._filter.added(numbers[there])
+        return added
 
     def _passes(self, number: int) -> bool:
         """Whether a phrase passes the filter; what was added since is limited to nothing."""

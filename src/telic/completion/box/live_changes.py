@@ -152,24 +152,30 @@ class Live:
         return [(form, number) for form, _, number in self._with(typed)]
 
     def heaviest(
-        self, typed: bytes, n: int, fits: Callable[[np.ndarray], np.ndarray]
-    ) -> list[tuple[bytes, int]]:
-        """Return the n heaviest of those that `changed` gives; of equal ones the first.
+        self,
+        typed: bytes,
+        n: int,
+        fits: Callable[[np.ndarray], np.ndarray],
+        added: Callable[[np.ndarray], np.ndarray],
+    ) -> list[tuple[bytes, int, float]]:
+        """Return the n heaviest of those that `changed` gives, with weights; of equal, the first.
 
-        `fits` says of an array of numbers which may be.
+        `fits` says of an array of numbers which may be, `added` what to add to their weights.
         """
         if not self._forms:
             return []
         with self._lock:
             first, last = self._range(typed)
-            numbers, weights = np.array(self._places[first:last]), np.array(self._heft[first:last])
+            numbers = np.array(self._places[first:last])
+            weights = np.array(self._heft[first:last]) + added(numbers)
             places = np.flatnonzero(fits(numbers))
             if len(places) > n:
                 least = np.partition(weights[places], -n)[-n]
                 above, equal = (places[weights[places] > least], places[weights[places] == least])
                 places = np.sort(np.concatenate([above, equal[: n - len(above)]]))
-            found = [self._forms[first + place] for place in places.tolist()]
-            return [(form, number) for form, _, number in found]
+            forms = [self._forms[first + place] for place in places.tolist()]
+            heavy = zip(forms, weights[places].tolist(), strict=True)
+            return [(form, number, weight) for (form, _, number), weight in heavy]
 
     def having(self, tokens: list[str]) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that have begun words for all tokens."""

@@ -130,9 +130,11 @@ def own_relevance(
     ids = completer.catalogued(np.array(numbers, np.int64))
     shared = np.full(len(ids), relevance.unlearned or 0.0)
     there = ids >= 0
-    shared[there] = through.boosted(ids[there]) if through else index.weights_of(ids[there])
+    shared[there] = index.weights_of(ids[there])
     changed = completer.live.weights
     for i, number in enumerate(numbers if changed else ()):
         shared[i] = changed.get(number, shared[i])
+    if through is not None:
+        shared[there] += through.added(ids[there])
     own = np.log1p(counts) if relevance.scale == "log" else np.array(counts)
     return shared + relevance.factors[1] * own

@@ -110,7 +110,7 @@ def beyond(
             order = np.lexsort((ids, -scores)) if said else np.arange(len(ids))
             order = order[np.sort(np.unique(ids[order], return_index=True)[1])] if said else order
             return ids[order][:wanted], scores[order][:wanted]
-        scores = scores + through.boosted(ids) - index.weights_of(ids)
+        scores = scores + through.added(ids)
         order = np.lexsort((ids, -scores))
         texts = index.phrases(ids[order].tolist())
         new = sorted({text: i for i, text in reversed(list(enumerate(texts)))}.values())[:wanted]

@@ -210,13 +210,15 @@ class Filter:
     def boosted(self, ids: np.ndarray) -> np.ndarray:
         """Return the weights of phrases with what the boosts add."""
         weights = self._index.weights_of(ids)
-        if not self._boost:
-            return weights
-        return weights + self._unit * self.contexts.boosts(ids, self._boost)
+        return weights + self.added(ids) if self._boost else weights
+
+    def added(self, ids: np.ndarray) -> np.ndarray:
+        """Return what the boosts add to the weights of phrases."""
+        return self._unit * self.contexts.boosts(ids, self._boost)
 
     def find(self, phrase: str) -> int:
-        """Return the id of a phrase, in exactly this spelling, that passes the filter; or -1."""
-        return self.first_of(self._index.spelled_as(phrase))
+        """Return the id by which `top` shows a phrase, in exactly this spelling; -1 if never."""
+        return int(next(iter(self._best_of(self._index.spelled_as(phrase))), -1))
 
     def first_of(self, ids: range) -> int:
         """Return the first of some ids that passes the filter, or -1."""

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 from starlette.requests import ClientDisconnect, Request
 
 from telic.completion import Completer, Phone, fold
-from telic.completion.engine.filters import Contexts
+from telic.completion.engine.filters import MOST_SETS, Contexts
 from telic.errors import InputError
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
@@ -97,6 +97,10 @@ def boosts(
     if len(factors) > settings.max_boosts:
         raise _bad_boost(
             f"'boost' has {len(factors)} values, over {settings.max_boosts}.", "Boost fewer."
+        )
+    if (sets := math.prod(1 + len(of) for of in given.values())) > MOST_SETS:
+        raise _bad_boost(
+            f"'boost' has {sets} combinations of values, over {MOST_SETS}.", "Boost fewer."
         )
     for factor in factors:
         number = isinstance(factor, int | float) and not isinstance(factor, bool)
