@@ -120,7 +120,7 @@ def served(weights, choices):
     rng = np.random.default_rng(0)
     value = np.zeros(choices.entries)
     value[rng.choice(choices.entries, 95, replace=False)] = 1.0
-    phone = Phone(value, np.full(choices.entries, -1))
+    phone = Phone(value, np.full(choices.entries, -1), 0)
     lists = rng.integers(0, choices.outcomes // 10, 3000)[:, None] * 10 + np.arange(10)
     times = []
     for queries in lists:

@@ -257,7 +257,16 @@ def test_only_apps_that_enough_people_had_are_in_the_model():
 def test_an_unknown_app_keeps_its_place():
     order = np.full(5, -1)
     order[[3, 0]] = 1, 2
-    assert opened_of(Phone(np.zeros(5), order)).tolist() == [-1, 3, 0]
+    assert opened_of(Phone(np.zeros(5), order, 4)).tolist() == [-1, 3, 0, -1]
     order[4] = MOST_OPENED
-    assert opened_of(Phone(np.zeros(5), order)).tolist() == [-1, 3, 0, *[-1] * (MOST_OPENED - 3)]
+    phone = Phone(np.zeros(5), order, MOST_OPENED + 1)
+    assert opened_of(phone).tolist() == [-1, 3, 0, *[-1] * (MOST_OPENED - 3)]
+
+
+def test_an_unknown_app_opened_before_the_others_counts_in_the_mean_as_in_a_log(box):
+    """What it says is 0, wherever it stands among them."""
+    app = box.telling_apps()[0]
+    opened = box.phone({}, [(app, 2.0), ("unheard of", 3.0), (app, 4.0), ("unheard of", 40.0)])
+    known = list(box.signals.apps).index(app)
+    assert opened_of(opened).tolist() == [known, -1]
     assert opened_of(None).tolist() == []

@@ -25,6 +25,8 @@ class Phone:
     """float64 (apps,): ``log(1 + openings a day)``; 0 for apps that are not installed."""
     order: np.ndarray
     """int64 (apps,): recency order from 0; -1 for apps that were not just opened."""
+    opened: int
+    """How many were just opened, unknown ones too."""
 
 
 @dataclass(frozen=True)
@@ -193,10 +195,11 @@ def phone_of(
         if since < minutes:
             recent.append((since, app))
     # Unknown apps keep their place in the order: what was opened before is less recent.
-    for k, app in enumerate(list(dict.fromkeys(a for _, a in sorted(recent)))[:MOST_RECENT]):
+    latest = list(dict.fromkeys(a for _, a in sorted(recent)))[:MOST_RECENT]
+    for k, app in enumerate(latest):
         if app in number:
             order[number[app]] = k
-    return Phone(value, order)
+    return Phone(value, order, len(latest))
 
 
 def _number(value: Any) -> float:

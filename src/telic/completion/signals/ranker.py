@@ -224,7 +224,7 @@ def opened_of(phone: Phone | None) -> np.ndarray:
     """Return the apps that a phone just opened, as `SignalRanker.ranked` takes them."""
     if phone is None:
         return np.zeros(0, np.int64)
-    opened = np.full(min(int(phone.order.max(initial=-1)) + 1, MOST_OPENED), -1)
+    opened = np.full(min(phone.opened, MOST_OPENED), -1)
     there = np.flatnonzero((phone.order >= 0) & (phone.order < MOST_OPENED))
     opened[phone.order[there]] = there
     return opened
