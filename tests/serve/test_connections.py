@@ -209,6 +209,19 @@ def test_more_connections_than_files_may_be_open_are_refused():
         reserve_files(hard)
 
 
+def test_an_answer_to_head_has_no_body_so_that_the_next_one_is_found(limited):
+    with limited() as (_, connect, _):
+        connection = connect()
+        for method, begins in (("HEAD", b""), ("GET", b'["s", [')):
+            connection.sendall(
+                f"{method} /suggest?q=s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+            )
+            head, _, body = connection.recv(1 << 16).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 OK")
+            assert body.startswith(begins)
+            assert bool(body) == bool(begins)
+
+
 def test_an_answer_written_in_one_piece_is_that_of_the_ordinary_way(limited):
     """What cannot be written at once, as the last answer of a connection, goes through uvicorn."""
     asked = b"GET /suggest?q=s HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://shop.example\r\n"

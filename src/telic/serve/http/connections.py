@@ -270,6 +270,7 @@ def written_whole(
     cycle = scope.get("extensions", {}).get(WHOLE)
     if (
         cycle is None
+        or scope["method"] == "HEAD"  # whose answer has no body: uvicorn leaves it out
         or cycle.disconnected
         or cycle.flow.write_paused
         or not cycle.keep_alive
