@@ -132,6 +132,16 @@ def test_boosts_count_beyond_the_prefix_too(tmp_path):
     assert [s.relevance for s in shown] == pytest.approx(expected)
 
 
+def test_a_text_in_many_contexts_hides_no_other_that_has_the_word_typed(tmp_path):
+    rows = "".join(f"green tea,{100 + i},shop {i}\n" for i in range(60))
+    rows += "black tea,5,shop 1\ncold tea,3,shop 2\n"
+    (tmp_path / "teas.csv").write_text("title,views,tenant\n" + rows)
+    completer = fit_files(tmp_path / "teas.csv")
+    for typed in ("tea", "tae"):
+        shown = [each.text for each in completer.suggest(typed)]
+        assert shown == ["green tea", "black tea", "cold tea"]
+
+
 def test_a_tenants_own_queries_stay_with_it(box):
     ada = box.user("ada")
     ada.history |= {"Teekanne": 50.0, "Tee mit Milch": 40.0, "Tea": 30.0}

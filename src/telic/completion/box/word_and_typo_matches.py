@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 FEW = 3
 """Typos are looked for where fewer phrases than that match as typed."""
+MANY = 1_000
+"""Once so many phrases were asked for, no further texts are looked for behind them."""
 
 
 class Found(NamedTuple):
@@ -86,8 +88,8 @@ def beyond(
     skip = index.range(prefix)
     said = completer.synonyms.variants(prefix) if completer.synonyms else []
 
-    def top(typos: int) -> tuple[np.ndarray, np.ndarray]:
-        asked = wanted if through is None else 2 * wanted
+    def top(typos: int, times: int = 2) -> tuple[np.ndarray, np.ndarray]:
+        asked = wanted if through is None else times * wanted
         asked += len(completer.live.gone) if len(completer.live.gone) < 100 else 100
         found = [
             words.top(
@@ -102,6 +104,7 @@ def beyond(
             )
             for text, t in [(prefix, typos), *((text, 0) for text in said)]
         ]
+        more = asked < MANY and any(len(each) == asked for each, _ in found)
         ids, scores = (np.concatenate(columns) for columns in zip(*found, strict=True))
         if completer.live.gone or completer.live.weights:
             left = np.isin(ids, completer.live.left(ids))
@@ -114,6 +117,8 @@ def beyond(
         order = np.lexsort((ids, -scores))
         texts = index.phrases(ids[order].tolist())
         new = sorted({text: i for i, text in reversed(list(enumerate(texts)))}.values())[:wanted]
+        if len(new) < wanted and more:  # the same text is in many contexts
+            return top(typos, 4 * times)
         return ids[order][new], scores[order][new]
 
     ids, scores = top(0)
