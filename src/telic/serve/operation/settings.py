@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any, Self
 
 
-def setting(default: Any, about: str, *, least: float | None = None) -> Any:
-    """Return a field of `Settings` that says what it means, and what it is at least."""
-    return field(default=default, metadata={"about": about, "least": least})
+def setting(
+    default: Any, about: str, *, least: float | None = None, most: float | None = None
+) -> Any:
+    """Return a field of `Settings` that says what it means, and what it is at least and at most."""
+    return field(default=default, metadata={"about": about, "least": least, "most": most})
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Settings:
         "bytes to which each answer to a keystroke is filled up with white space, or to twice, "
         "four times … as many, so that its size tells little of what was typed; 0: not padded",
         least=0,
+        most=2**20,
     )
     max_head: int = setting(64 * 1024, "bytes of a request's first line and headers", least=1)
     max_connections: int = setting(

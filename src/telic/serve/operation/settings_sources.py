@@ -207,9 +207,11 @@ def _value(each: Field[Any], given: Any, where: str) -> Any:
             if kind is not str
             else f"{where} is {given!r}, expected a text."
         ) from None
-    least = each.metadata["least"]
+    least, most = each.metadata["least"], each.metadata["most"]
     if least is not None and value < least:
         raise InputError(f"{where} is {given!r}, expected at least {least}.")
+    if most is not None and value > most:
+        raise InputError(f"{where} is {given!r}, expected at most {most:,}.")
     return value
 
 
