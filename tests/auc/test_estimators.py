@@ -327,6 +327,15 @@ def test_a_weight_that_is_no_whole_number_cuts_where_its_rows_end():
     assert choose_threshold(scores, scores > 3, "youden", weight) == 3.5
 
 
+@pytest.mark.parametrize("rule", ["prior", ("top_k", 7), ("top_k", 0.3), ("top_k", 500), "youden"])
+def test_rows_that_weigh_one_each_are_cut_as_rows_without_weights(rule):
+    rng = np.random.default_rng(2)
+    for scores in (rng.normal(size=50), rng.integers(5, size=50).astype(float), np.arange(2.0)):
+        positive = np.arange(scores.size) % 4 == 1
+        found = choose_threshold(scores, positive, rule)
+        assert found == choose_threshold(scores, positive, rule, np.ones(scores.size))
+
+
 def test_predict_calls_the_wanted_number():
     X, y = rows()
     assert AUCClassifier(threshold=("top_k", 17)).fit(X, y).predict(X).sum() == 17

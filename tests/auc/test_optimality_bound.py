@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from telic.auc.objective import class_means
 from telic.auc.optimality_bound import (
     EPS,
     Curvature,
     Slope,
-    _blocks,
     ball_gap,
     fenchel_terms,
     gap_bound,
@@ -93,18 +93,6 @@ def test_a_slope_over_a_ball_is_bounded_by_its_length():
     assert ball_gap(w, noisy, 2.0) == pytest.approx(-0.5 + 0.2 + 1.6 + 2.0 * 13.0)
 
 
-def test_blocks_are_all_rows_and_none_is_above_a_megabyte():
-    for rows, width in ((5, 2**19), (3, 2**21), (4, 0), (4, 7)):
-        X = np.broadcast_to(np.arange(float(rows))[:, None], (rows, width))
-        found = [(np.arange(rows)[part], block) for part, block in _blocks(X, 0.5)]
-        assert np.concatenate([part for part, _ in found]).tolist() == list(range(rows))
-        for part, block in found:
-            assert (block == X[part] - 0.5).all()
-            assert block.size <= 2**17 or len(block) == 1
-        assert len(found) == max(1, -(-rows * width // max(2**17, width or 1)))
-    assert len(list(_blocks(sparse.csr_array((3, 2**21)), 0.0))) == 1
-
-
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 3.0, 2.0, 1.0, 5.0])])
 def test_the_noise_of_a_slope_is_the_size_of_what_is_summed(kind, weight):
@@ -127,6 +115,24 @@ def test_the_noise_of_a_slope_is_the_size_of_what_is_summed(kind, weight):
     gradient, noise = slope_of(kind(X), slopes)
     assert gradient == pytest.approx(X.T @ slopes)
     np.testing.assert_allclose(noise, rounding * (np.abs(X - centre).T @ np.abs(slopes)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array])
+def test_a_slope_is_the_same_wherever_its_means_are_from(kind):
+    rng = np.random.default_rng(1)
+    X, w, positive = rng.normal(3, 1, (40, 3)), rng.normal(size=3), np.arange(40) < 9
+    means = class_means(X, positive)
+    rough = means._replace(pos=means.pos + 0.3, neg=means.neg - 0.1)
+    exact = slope_at(kind(X), positive, w)
+    for given_means in (means, rough):
+        found = slope_at(kind(X), positive, w, None, given_means)
+        np.testing.assert_allclose(found.gradient, exact.gradient, atol=1e-13)
+        assert found.loss == pytest.approx(exact.loss, rel=1e-13)
+    slopes = [
+        (slope_at(kind(X), positive, w + e).loss - slope_at(kind(X), positive, w - e).loss) / 2e-5
+        for e in 1e-5 * np.eye(3)
+    ]
+    assert exact.gradient == pytest.approx(slopes, rel=1e-7)
 
 
 def test_small_problems_have_ten_thousand_numbers_at_most():

@@ -11,15 +11,18 @@ moments are at hand) strong convexity bounds the gap without beta, and in the co
 to it, so that neither a recurrence that drifted nor a lucky rounding error certifies anything.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import overload, register_jitable
 from scipy import sparse
 
-from telic.auc.drawn_rows import Matrix
-from telic.auc.objective import Solution, class_means, penalty, row_shares
+from telic.auc.drawn_rows import Matrix, as_rows
+from telic.auc.objective import ClassMeans, Solution, class_means, penalty, row_shares
+from telic.kernels import kernel
 from telic.optim.penalties import soft
+from telic.optim.rows import FAST, Rows, entries, entry
 
 EPS = np.finfo(float).eps
 TIGHTEST = 1e-22
@@ -53,6 +56,7 @@ def certified(
     beta1: float = 0.0,
     tol: float | None,
     weight: np.ndarray | None = None,
+    means: ClassMeans | None = None,
     curvature: Curvature | None = None,
     stopped: bool = False,
 ) -> Solution:
@@ -69,17 +73,18 @@ def certified(
     tol : float or None
         None for a method that does not stop by the gap: `converged` is then None.
     weight : array of shape (n,), optional
+    means : ClassMeans, optional
+        Where they are known, it takes one pass less.
     curvature : Curvature, optional
     stopped : bool
         Whether a callback ended the method.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # weights that blew up certify nothing
-        slope = slope_at(X, positive, w, weight)
-        share = float(np.average(positive, weights=weight))
+        means = class_means(X, positive, weight) if means is None else means
         return judged(
             w,
-            slope,
-            share,
+            slope_at(X, positive, w, weight, means),
+            means.share,
             passes,
             beta=beta,
             beta1=beta1,
@@ -111,44 +116,37 @@ def judged(
 
 
 def slope_at(
-    X: Matrix, positive: np.ndarray, w: np.ndarray, weight: np.ndarray | None = None
+    X: Matrix,
+    positive: np.ndarray,
+    w: np.ndarray,
+    weight: np.ndarray | None = None,
+    means: ClassMeans | None = None,
 ) -> Slope:
-    """Compute ∇f(w) from the rows in two passes, with a bound on its rounding error."""
-    means = class_means(X, positive, weight)
+    """Compute ∇f(w) from the rows in two passes, with a bound on its rounding error.
+
+    It holds however rough the `means` are: they only say where dense rows are seen from.
+    """
+    means = class_means(X, positive, weight) if means is None else means
     shares, pairs = row_shares(positive, means, weight), means.pair_weight
     # f does not change when all rows move alike; dense rows are seen from their mean.
-    centre = 0.0 if sparse.issparse(X) else means.overall
-    scores, sizes = np.empty(positive.size), np.empty(positive.size)
-    for rows, block in _blocks(X, centre):
-        scores[rows], sizes[rows] = block @ w, abs(block) @ np.abs(w)
+    rows, centre = as_rows(X), None if sparse.issparse(X) else means.overall
+    scores, sizes = _scored(rows, centre, w, positive.size)
     sides = shares * positive, shares * ~positive
     high, low = (side @ scores for side in sides)
     high_size, low_size = (side @ sizes for side in sides)
     slopes = 2 * pairs * shares * np.where(positive, scores - low - 1, scores - high + 1)
     errors = 2 * pairs * shares * (sizes + np.where(positive, low_size, high_size) + 1)
-    gradient, noise = slope_of(X, slopes, errors, centre)
+    gradient, noise = _combined(rows, centre, slopes, errors, w.size)
+    noise = widened(noise, positive.size)
     spread = sides[0] @ (scores - high) ** 2 + sides[1] @ (scores - low) ** 2
     lead = high - low
     return Slope(gradient, noise, float(pairs * (spread + (1 - lead) ** 2)), lead)
 
 
-def slope_of(
-    X: Matrix,
-    slopes: np.ndarray,
-    errors: np.ndarray | None = None,
-    centre: np.ndarray | float | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Xᵀ·slopes for slopes that sum to 0, and how far rounding may have moved each entry.
-
-    `errors` are what the slopes are sums of, in absolute value: the slopes' own by default.
-    """
-    if centre is None:
-        centre = 0.0 if sparse.issparse(X) else X.mean(axis=0)
-    errors = np.abs(slopes) if errors is None else errors
-    gradient, noise = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows, block in _blocks(X, centre):
-        gradient += block.T @ slopes[rows]
-        noise += abs(block).T @ errors[rows]
+def slope_of(X: Matrix, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Xᵀ·slopes for slopes that sum to 0, and how far rounding may have moved each entry."""
+    centre = None if sparse.issparse(X) else X.mean(axis=0, dtype=np.float64)
+    gradient, noise = _combined(as_rows(X), centre, slopes, np.abs(slopes), X.shape[1])
     return gradient, widened(noise, X.shape[0])
 
 
@@ -220,15 +218,59 @@ def _scaled_dual_gap(
     return max(primal - dual, 0.0) + 64 * EPS * primal
 
 
-def _blocks(X: Matrix, centre: np.ndarray | float) -> Iterator[tuple[slice, Matrix]]:
-    """Rows from `centre`, in blocks of at most 1 MB, which a cache holds; sparse rows at once."""
-    if sparse.issparse(X):
-        yield slice(None), X
-        return
-    size = max(1, 2**17 // max(X.shape[1], 1))
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, start + size)
-        yield rows, X[rows] - centre
+def row_sums(
+    rows: Rows, i: int, centre: np.ndarray | None, w: np.ndarray
+) -> tuple[float, float]:
+    """(x − centre)ᵀw for row i, and the sum of its terms in absolute value (inside kernels)."""
+    raise NotImplementedError("row_sums is called from compiled kernels only")
+
+
+@register_jitable
+def _sums(rows, i, centre, w):
+    total, size = 0.0, 0.0
+    start, end = entries(rows, i)
+    for p in range(start, end):
+        j, x = entry(rows, i, p)
+        if centre is not None:
+            x -= centre[j]
+        total += x * w[j]
+        size += abs(x * w[j])
+    return total, size
+
+
+@overload(row_sums, jit_options={"fastmath": FAST})
+def _dense_sums(rows, i, centre, w):
+    return _sums if isinstance(rows, types.Array) else None
+
+
+@overload(row_sums, jit_options={"fastmath": {"contract"}})
+def _sparse_sums(rows, i, centre, w):
+    """In order, as `telic.optim.rows.row_dot` adds sparse rows up, and for the same reason."""
+    return None if isinstance(rows, types.Array) else _sums
+
+
+@kernel
+def _scored(rows, centre, w, n):
+    """Score of every row, and the sum of the score's terms in absolute value."""
+    scores, sizes = np.empty(n), np.empty(n)
+    for i in range(n):
+        scores[i], sizes[i] = row_sums(rows, i, centre, w)
+    return scores, sizes
+
+
+@kernel(fastmath=FAST)
+def _combined(rows, centre, slopes, errors, d):
+    """Sum of the rows times their slopes, and of their absolute values times their errors."""
+    gradient, noise = np.zeros(d), np.zeros(d)
+    for i in range(slopes.size):
+        start, end = entries(rows, i)
+        for p in range(start, end):
+            j, x = entry(rows, i, p)
+            if centre is not None:
+                x -= centre[j]
+            gradient[j] += slopes[i] * x
+            noise[j] += errors[i] * abs(x)
+    return gradient, noise
 
 
 def small(X: Matrix) -> bool:

@@ -62,16 +62,19 @@ def choose_threshold(
         raise InputError(
             f"threshold: {rule!r}, expected 'prior', 'youden', ('cost', c) or ('top_k', k)."
         )
-    weight = np.ones(scores.size) if weight is None else weight
-    n, n_pos = float(weight.sum()), float(weight[positive].sum())
+    n, n_pos = float(scores.size), float(np.count_nonzero(positive))
+    if weight is not None:
+        n, n_pos = float(weight.sum()), float(weight[positive].sum())
     if name in ("prior", "top_k"):
         wanted = n_pos if number is None else float(number)
         if not wanted > 0:
             raise InputError(f"threshold: {rule!r}, the number of rows to call must be > 0.")
         wanted = wanted * n if wanted < 1 and number is not None else wanted
+        if weight is None:
+            return _call(scores, round(wanted))
         if (weight == np.floor(weight)).all():
             wanted = round(wanted)  # rows come whole
-        return _call(scores, weight, wanted)
+        return _call_weighted(scores, weight, wanted)
     if name == "youden":
         gain, loss = 1 / n_pos, 1 / (n - n_pos)
     else:
@@ -80,7 +83,9 @@ def choose_threshold(
             raise InputError(f"threshold: {rule!r}, expected a cost > 0 of a missed positive.")
     order = np.argsort(-scores)
     ranked = scores[order]
-    worths = weight[order] * np.where(positive[order], gain, -loss)
+    worths = np.where(positive[order], gain, -loss)
+    if weight is not None:
+        worths = weight[order] * worths
     worth = np.concatenate([[0.0], np.cumsum(worths)])
     # A cut after the first k is possible where the score changes, and at both ends.
     allowed = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
@@ -92,7 +97,14 @@ def choose_threshold(
     return _between(ranked[best], ranked[best - 1])
 
 
-def _call(scores: np.ndarray, weight: np.ndarray, wanted: float) -> float:
+def _call(scores: np.ndarray, wanted: int) -> float:
+    """Cut so that as many rows lie above; one at least on either side. It needs no sorting."""
+    below = int(np.clip(scores.size - wanted, 1, scores.size - 1))
+    around = np.partition(scores, (below - 1, below))[below - 1 : below + 1]
+    return _between(*around)
+
+
+def _call_weighted(scores: np.ndarray, weight: np.ndarray, wanted: float) -> float:
     """Cut so that rows of that much weight lie above; one row at least on either side."""
     order = np.argsort(scores)
     ranked, ends = scores[order], np.cumsum(weight[order])

@@ -82,6 +82,7 @@ class ExactAUC(LinearAUC):
         certify: dict[str, Any] = {"beta": self.beta, "tol": self.tol, "weight": weight}
         with small_products(X.shape[1]):
             found = moments(X, positive, weight)
+            certify["means"] = found.means
             if self.beta1 == 0:
                 w = _exact.exact(found, beta=self.beta).coef
                 solution = certified(X, positive, w, 1, **certify)

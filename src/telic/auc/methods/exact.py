@@ -140,7 +140,17 @@ def conjugate_gradient(
         return Xt @ ((scores - centre) * shares)
 
     def certify(w: np.ndarray, passes: float, stopped: bool) -> Solution:
-        return certified(X, positive, w, passes, beta=beta, tol=tol, weight=weight, stopped=stopped)
+        return certified(
+            X,
+            positive,
+            w,
+            passes,
+            beta=beta,
+            tol=tol,
+            weight=weight,
+            means=means,
+            stopped=stopped,
+        )
 
     return gradients(
         means,
