@@ -3,22 +3,28 @@
     .venv/bin/python scripts/mutants.py --draw 120 --seed 7 --out mutants.json
 
 draws changes evenly over the rooms of src/telic (flipped inequalities, swapped operators, guards
-and calls dropped, numbers altered), makes each in a copy of the tree, and runs the tests that reach
-the changed file and are of its room or import it, nearest first, until one fails; if none does, the
-slow ones among them, too. The file named by --out keeps what was tried: the same command goes on
+and calls dropped, numbers altered), makes each in a copy of the tree, and runs the tests that pass
+through the changed line, of the nearest files first, until one fails; if none does, the slow tests
+that reach its file, too. The file named by --out keeps what was tried: the same command goes on
 where it stopped. Changes that no test sees are listed at the end.
+
+First it runs every test under coverage, for a quarter of an hour, to learn which tests pass through
+which line; --map names the file that keeps this, until the code or a test changes.
 """
 
 import argparse
 import ast
+import hashlib
 import json
+import multiprocessing
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections import deque
+from collections import defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -29,6 +35,8 @@ SOURCE = Path("src/telic")
 NOTHING_FAILED = 0, 5
 """Return codes of pytest: all passed, or there was nothing to run."""
 LIMIT = 1200  # seconds; a change that makes a loop endless is seen by the clock
+LIBRARIES = ["numpy", "scipy.stats", "sklearn.linear_model", "numba", "pyarrow", "pandas", "pytest"]
+"""What tests import that takes long: each test process is forked from one that has done so."""
 FLIPPED = {
     ast.Lt: ">",
     ast.Gt: "<",
@@ -202,14 +210,56 @@ def imported(path: Path) -> set[Path]:
     return found
 
 
-class Reach:
-    """Which tests reach a file."""
+class Tests:
+    """Which tests pass through a line, the nearest file first.
 
-    def __init__(self):
+    Parameters
+    ----------
+    lines : dict of str to dict of int to set of str
+        By file and line the tests that pass through it, as coverage saw them.
+    """
+
+    def __init__(self, lines: dict[str, dict[int, set[str]]]):
+        self.lines = lines
         tests = sorted((ROOT / "tests").rglob("test_*.py"))
         sources = sorted((ROOT / SOURCE).rglob("*.py"))
         self.imports = {path: imported(path) for path in [*tests, *sources]}
-        self.tests = tests
+        self.files = tests
+        self.kernels: dict[str, list[tuple[range, str]]] = {}
+        self.mentions: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for source in sources:
+            path = str(source.relative_to(ROOT))
+            tree = ast.parse(source.read_text(encoding="utf-8"))
+            self.kernels[path] = [
+                (range(node.lineno, node.end_lineno + 1), node.name)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef)
+                and any("kernel" in ast.unparse(each) for each in node.decorator_list)
+            ]
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name | ast.Attribute):
+                    name = node.id if isinstance(node, ast.Name) else node.attr
+                    self.mentions[name].add((path, node.lineno))
+
+    def through(self, path: str, lines: range) -> set[str]:
+        """Tests that pass through any of some lines, or call the compiled function they are of."""
+        found: set[str] = set()
+        open_ = [(path, line) for line in lines]
+        called = set()
+        while open_:
+            file, line = open_.pop()
+            name = next((name for inside, name in self.kernels[file] if line in inside), None)
+            if name is None:
+                found |= self.lines.get(file, {}).get(line, set())
+            elif name not in called:
+                called.add(name)
+                open_ += [
+                    (other, at)
+                    for other, at in self.mentions[name]
+                    if other == file or ROOT / file in self.imports[ROOT / other]
+                ]
+        # What runs at import, as constants do, has no test of its own.
+        return found or set().union(*self.lines.get(path, {}).values())
 
     def distance(self, start: Path, goal: Path) -> int | None:
         """How many imports lead from a file to another."""
@@ -218,74 +268,180 @@ class Reach:
             path, steps = queue.popleft()
             if path == goal:
                 return steps
-            for following in self.imports[path] - seen:
+            for following in self.imports.get(path, set()) - seen:
                 seen.add(following)
                 queue.append((following, steps + 1))
         return None
 
-    def order(self, path: str) -> list[str]:
-        """Where a file is tested: its doctests, its room's tests, others that import it.
-
-        Where none of these is, all that reach it.
-        """
+    def order(self, path: str, lines: range) -> list[str]:
+        """The tests that pass through lines of a file: its examples, its room's tests, others."""
         goal, room = ROOT / path, Path(path).parts[2]
-        reached = [(self.distance(test, goal), test) for test in self.tests]
-        reached = [(steps, test) for steps, test in reached if steps is not None]
-        near = [(steps, test) for steps, test in reached if room in test.parts or steps <= 1]
-        near = sorted(
-            (room not in test.parts, steps, goal.stem not in test.stem, str(test))
-            for steps, test in near or reached
+
+        def place(test):
+            file = ROOT / test.split("::")[0]
+            steps = self.distance(file, goal)
+            near = room in file.parts, goal.stem in file.stem
+            return file != goal, not near[1], not near[0], steps is None, steps or 0, test
+
+        return sorted(self.through(path, lines), key=place)
+
+    def reaching(self, path: str) -> list[str]:
+        """The files of tests that import a file, over however many others."""
+        return [str(t.relative_to(ROOT)) for t in self.files if self.distance(t, ROOT / path)]
+
+
+def learn(tree: Path, kept: Path) -> dict[str, dict[int, set[str]]]:
+    """Run every test in a copy of the tree and return which tests pass through which line."""
+    from coverage import Coverage
+
+    digest = hashlib.sha256()
+    for file in sorted([*(tree / "src").rglob("*.py"), *(tree / "tests").rglob("*.py")]):
+        digest.update(file.read_bytes())
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    if known.get("tree") != digest.hexdigest():
+        settings = tree / ".coveragerc"
+        settings.write_text(
+            f"[run]\nsource = {tree}/src/telic\ndata_file = {tree}/.coverage\nparallel = true\n"
+            "sigterm = true\ncontext = ${PYTEST_CURRENT_TEST-}\n"  # for what a test starts
         )
-        return [path, *(str(Path(test).relative_to(ROOT)) for *_, test in near)]
-
-
-def run(
-    tests: list[str], tree: Path, *options: str, limit: float | None = LIMIT
-) -> subprocess.CompletedProcess:
-    """Run tests in a copy of the tree."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(tree / "src"),
-        "NUMBA_CACHE_DIR": str(tree / ".numba"),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "",  # every change reads the same tests
-        "TELIC_SLOW": "1" if "slow" in options else "",
-        "TELIC_DATA": os.environ.get("TELIC_DATA", str(ROOT.parent / "shared" / "data")),
+        # This file is the plugin that tells coverage which test runs.
+        code = run(["-n", "2", "-p", "mutants"], tree, COVERAGE_PROCESS_START=str(settings))
+        if code:
+            sys.exit(f"The tests fail before any change is made:\n{output(tree)[-3000:]}")
+        seen = Coverage(config_file=str(settings))
+        seen.combine()
+        seen = seen.get_data()
+        names = sorted(seen.measured_contexts())
+        number = {name: k for k, name in enumerate(names)}
+        lines = {
+            str(Path(file).relative_to(tree)): {
+                line: [number[name] for name in found if name]
+                for line, found in seen.contexts_by_lineno(file).items()
+            }
+            for file in seen.measured_files()
+        }
+        known = {"tree": digest.hexdigest(), "names": names, "lines": lines}
+        kept.write_text(json.dumps(known))
+    tests = [_test(name) for name in known["names"]]
+    return {
+        file: {int(line): {tests[k] for k in found} for line, found in lines.items()}
+        for file, lines in known["lines"].items()
     }
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "-q", "-p", "no:cacheprovider", *tests],
-        cwd=tree,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=limit,
+
+
+def _test(context: str) -> str:
+    """The test of a context, which for what a test starts is 'test (phase)|'."""
+    return context.rstrip("|").split("|")[-1].split(" (")[0]
+
+
+def pytest_runtest_protocol(item):
+    """Tell coverage which test runs."""
+    from coverage import Coverage
+
+    if measured := Coverage.current():
+        measured.switch_context(item.nodeid)
+
+
+def run(options: list[str], tree: Path, **environment: str) -> int:
+    """Run pytest in a copy of the tree, in a process forked from one that has the libraries.
+
+    Returns its exit code, negative where a signal ended it. Raises TimeoutError past the limit of
+    a change, which learning which tests pass through which line does not have.
+    """
+    child = multiprocessing.get_context("forkserver").Process(
+        target=_pytest, args=(options, str(tree), environment)
     )
+    (tree / ".output").unlink(missing_ok=True)
+    child.start()
+    child.join(None if "COVERAGE_PROCESS_START" in environment else LIMIT)
+    if child.exitcode is None:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.join()
+        raise TimeoutError
+    return child.exitcode
 
 
-def seen(change: Change, tree: Path, reach: Reach) -> str:
+def _pytest(options: list[str], tree: str, environment: dict[str, str]) -> None:
+    os.setsid()  # what its tests start ends with it
+    os.chdir(tree)
+    os.environ |= {
+        "PYTHONPATH": f"{tree}/src:{tree}/scripts",
+        "NUMBA_CACHE_DIR": f"{tree}/.numba",
+        **environment,
+    }
+    import numba
+    import pytest
+
+    numba.config.CACHE_DIR = f"{tree}/.numba"
+    sys.path.insert(0, f"{tree}/src")
+    sys.dont_write_bytecode = False  # every change reads the same tests
+    with open(".output", "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.exit(pytest.main(["-p", "no:cacheprovider", *options]))
+
+
+def output(tree: Path) -> str:
+    """What the last run in a copy of the tree printed."""
+    file = tree / ".output"
+    return file.read_text(errors="replace") if file.exists() else ""
+
+
+def seen(change: Change, tree: Path, tests: Tests) -> str:
     """Make a change in a copy of the tree, run the tests, take it back; say which test saw it."""
     file = tree / change.path
     text = file.read_text(encoding="utf-8")
     times = file.stat()
+    first, last = (text.count("\n", 0, at) + 1 for at in (change.start, change.end))
     try:
         file.write_text(text[: change.start] + change.new + text[change.end :], encoding="utf-8")
-        tests = reach.order(change.path)
-        done = run(tests, tree, "-x", "-n", "0")
-        if done.returncode in NOTHING_FAILED:
-            done = run(tests, tree, "-x", "-n", "0", "-m", "slow")
-    except subprocess.TimeoutExpired:
+        names = tests.order(change.path, range(first, last + 1))
+        (tree / ".tests").write_text("\n".join(names))
+        code = run(["-x", "-n", "0", "@.tests"], tree) if names else 5
+        if code in NOTHING_FAILED and (slow := tests.reaching(change.path)):
+            code = run(["-x", "-n", "0", "-m", "slow", *slow], tree, TELIC_SLOW="1")
+    except TimeoutError:
         return "no end"
     finally:
         file.write_text(text, encoding="utf-8")
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled code is fresh again
-    if done.returncode in NOTHING_FAILED:
+    if code in NOTHING_FAILED:
         return ""
-    if done.returncode < 0:
-        return f"ended by signal {-done.returncode}"
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if code < 0:
+        return f"ended by signal {-code}"
+    failed = [line for line in output(tree).splitlines() if line.startswith(("FAILED", "ERROR"))]
     if not failed:
-        raise RuntimeError(f"pytest did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise RuntimeError(f"pytest did not run:\n{output(tree)[-2000:]}")
     return failed[0].split(" - ")[0]
+
+
+def copies(folder: Path, count: int) -> list[Path]:
+    """Copy what git tracks, once for each worker."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    trees = [folder / str(worker) for worker in range(count)]
+    for tree in trees:
+        for name in filter(None, listed.stdout.split("\0")):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+    return trees
+
+
+def share_compiled(first: Path, others: list[Path]) -> None:
+    """Give the other copies of the tree the kernels that were compiled in the first."""
+    from numba.core.caching import UserProvidedCacheLocator as Locator
+
+    for source in (first / SOURCE).rglob("*.py"):
+        for tree in others:
+            folder, new = (
+                each
+                / ".numba"
+                / Locator.get_suitable_cache_subpath(str(each / source.relative_to(first)))
+                for each in (first, tree)
+            )
+            if folder.is_dir():
+                shutil.copytree(folder, new, dirs_exist_ok=True)
 
 
 def main():
@@ -295,24 +451,20 @@ def main():
     options.add_argument("--rooms", default="", help="comma-separated; default: all")
     options.add_argument("--workers", type=int, default=2)
     options.add_argument("--out", type=Path, default=Path("mutants.json"))
+    options.add_argument("--map", type=Path, default=Path("tests-by-line.json"))
     given = options.parse_args()
     drawn = draw(given.draw, given.seed, [room for room in given.rooms.split(",") if room])
     texts = {change.path: (ROOT / change.path).read_text(encoding="utf-8") for change in drawn}
     kept = json.loads(given.out.read_text()) if given.out.exists() else {}
-    reach = Reach()
-    trees: SimpleQueue = SimpleQueue()
+    os.environ |= {"OMP_NUM_THREADS": "1", "SCIPY_ARRAY_API": "1"}
+    os.environ.setdefault("TELIC_DATA", str(ROOT.parent / "shared" / "data"))
+    multiprocessing.set_forkserver_preload(LIBRARIES)
     with tempfile.TemporaryDirectory() as folder:
-        tracked = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        for worker in range(given.workers):
-            tree = Path(folder) / str(worker)
-            for name in filter(None, tracked.stdout.split("\0")):
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, tree / name)
-            first = run([], tree, "-x", "-n", "2", limit=None)  # compiles the kernels, too
-            if first.returncode:
-                sys.exit(f"The tests fail before any change is made:\n{first.stdout[-3000:]}")
+        copied = copies(Path(folder), given.workers)
+        tests = Tests(learn(copied[0], given.map))
+        share_compiled(copied[0], copied[1:])
+        trees: SimpleQueue = SimpleQueue()
+        for tree in copied:
             trees.put(tree)
 
         def attempt(change):
@@ -320,7 +472,7 @@ def main():
             if key not in kept:
                 tree = trees.get()
                 try:
-                    kept[key] = seen(change, tree, reach)
+                    kept[key] = seen(change, tree, tests)
                 finally:
                     trees.put(tree)
                 given.out.write_text(json.dumps(kept, indent=1, ensure_ascii=False))

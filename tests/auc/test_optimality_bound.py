@@ -117,7 +117,9 @@ def test_the_noise_of_a_slope_is_the_size_of_what_is_summed(kind, weight):
     np.testing.assert_allclose(noise, rounding * (np.abs(X - centre).T @ np.abs(slopes)), rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_array]
+)
 def test_a_slope_is_the_same_wherever_its_means_are_from(kind):
     rng = np.random.default_rng(1)
     X, w, positive = rng.normal(3, 1, (40, 3)), rng.normal(size=3), np.arange(40) < 9

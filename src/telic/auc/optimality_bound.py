@@ -218,9 +218,7 @@ def _scaled_dual_gap(
     return max(primal - dual, 0.0) + 64 * EPS * primal
 
 
-def row_sums(
-    rows: Rows, i: int, centre: np.ndarray | None, w: np.ndarray
-) -> tuple[float, float]:
+def row_sums(rows: Rows, i: int, centre: np.ndarray | None, w: np.ndarray) -> tuple[float, float]:
     """(x − centre)ᵀw for row i, and the sum of its terms in absolute value (inside kernels)."""
     raise NotImplementedError("row_sums is called from compiled kernels only")
 
