@@ -38,6 +38,7 @@ PAGES = {
     "privacy-fakes": "privacy.fakes",
     "scale": "scale.page",
     "start": "start.page",
+    "earlier": "earlier.page",
 }
 """The module of each page; `benchmarks.form` says what it holds."""
 

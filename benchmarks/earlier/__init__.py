@@ -1,0 +1,1 @@
+"""How fast telic is beside an earlier commit of itself."""
