@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 
 from telic.scale import dask_cluster
-from telic.scale.tasks import attempt as work
+from telic.scale.tasks import attempt_elsewhere as work
 
 
 def drawn():
@@ -55,7 +55,7 @@ def attempt(*given):
     return done
 
 
-dask_cluster.attempt = attempt
+dask_cluster.attempt_elsewhere = attempt
 """
 """Each piece of work draws a ticket; on the last one its worker dies, before or after the work."""
 

@@ -1,12 +1,16 @@
 """Why a partition was not finished, and how to say it."""
 
 import errno
+import pickle
+import traceback
 
 from telic.errors import JobError, TelicError
 
 SMALLER = "smaller pieces (piece=, --piece) or more memory (memory=, --memory)"
 """What helps where memory does not suffice."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
+FRAMES = 20
+"""How many of the innermost calls an error tells of that comes from another process."""
 LASTING = (*FULL, errno.ENOENT, errno.EACCES, errno.EROFS)
 
 
@@ -30,7 +34,24 @@ def said(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"takes more memory than there is; give {SMALLER}"
     text = (str(error).splitlines() or [""])[0][:300].rstrip(".")
-    return text if isinstance(error, TelicError) else f"{type(error).__name__}: {text}"
+    kind = "" if isinstance(error, TelicError) else type(error).__name__
+    return ": ".join(filter(None, (kind, text)))
+
+
+def portable(error: BaseException) -> Exception:
+    """Return an error that another process can read: a copy if it can be pickled, else its words.
+
+    Its frames stay here, and their text goes along as a note.
+    """
+    found: Exception = JobError(said(error))
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+        if isinstance(copy, Exception) and said(copy) == said(error):
+            found = copy
+    except Exception:  # whatever its own methods raise
+        pass
+    found.add_note("".join(traceback.format_exception(error, limit=-FRAMES)))
+    return found
 
 
 def failure(name: str, error: BaseException, finished: int, total: int, kept: bool) -> JobError:
