@@ -578,6 +578,18 @@ def test_spam_over_a_file_steps_on_each_group_in_turn(here, monkeypatch):
         spam_in_pieces(table, beta=0.0)
 
 
+def test_spam_is_the_same_whoever_adds_up_its_sums(engine, here):
+    design_files(here, 80_000, offset=1)
+    design, alone = FileDesign.open(here / "rows.parquet", "y"), Local(threads=1)
+    options = {"beta": 1e-2, "max_passes": 2, "seed": 5}
+    one = spam_in_pieces(design, executor=alone, **options)
+    engine.memory = 2**20
+    found = spam_in_pieces(design, executor=engine, **options)
+    assert (found.coef.tobytes(), found.gap) == (one.coef.tobytes(), one.gap)
+    assert len(engine.reports) == len(alone.reports) == 4
+    assert len(engine.reports[0].tasks) > len(alone.reports[0].tasks)
+
+
 def labelled_table(rows=20_000):
     rng = np.random.default_rng(4)
     X = rng.normal(3, [1, 20, 1e-3], (rows, 3))
