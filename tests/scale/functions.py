@@ -1,8 +1,10 @@
 """Functions of partitions, where workers that are processes of their own can import them."""
 
+import concurrent.futures
 import errno
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from unittest.mock import patch
@@ -107,3 +109,31 @@ def threads_of_a_fit(n_jobs):
     with patch.object(linear, "minimize", lambda *data, **options: given.update(options)):
         estimator._solve(np.eye(2), np.ones(2), 0.1, None, None)
     return given["threads"]
+
+
+class TakesTwo(Exception):
+    """An error that cannot be made again from its arguments."""
+
+    def __init__(self, what, where):
+        super().__init__(f"{what} at {where}")
+
+
+class AddsWords(Exception):
+    """An error that is another one when it is made again from its arguments."""
+
+    def __init__(self, what, where="nowhere"):
+        super().__init__(f"{what} at {where}")
+
+
+def raise_what_travels_badly(how):
+    if how == "recursion":
+        return raise_what_travels_badly(how)
+    raise {
+        "lock": ValueError("a lock", threading.Lock()),
+        "two": TakesTwo("no data", "the end"),
+        "more": AddsWords("no data", "the end"),
+        "cancelled": concurrent.futures.CancelledError(),
+        "late": TimeoutError("the storage is slow"),
+        "exit": SystemExit(3),
+        "interrupt": KeyboardInterrupt(),
+    }[how]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import distributed
@@ -80,6 +81,26 @@ def test_what_no_second_attempt_mends_is_not_tried_again(function, said, engine,
     with pytest.raises(JobError, match=rf"partition 0 \(1\): .*{said}"):
         engine.map(function, [1], out=out)
     assert out is None or files(out) == ["job.json"]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("recursion", r"RecursionError: maximum recursion depth exceeded[^.]*"),
+        ("lock", r"ValueError: \('a lock', <unlocked .*>\)"),
+        ("two", "TakesTwo: no data at the end"),
+        ("more", "AddsWords: no data at the end"),
+        ("cancelled", "CancelledError"),
+        ("late", "TimeoutError: the storage is slow"),
+        ("exit", "SystemExit: 3"),
+    ],
+)
+def test_an_error_that_travels_badly_is_said_and_ends_no_worker(how, said, engine):
+    with pytest.raises(JobError, match=rf"partition 0 \({how}\): {said}\. 0 of 1") as ended:
+        engine.map(functions.raise_what_travels_badly, [how])
+    assert "raise_what_travels_badly" in "".join(traceback.format_exception(ended.value.__cause__))
+    found = engine.map(functions.double, [1, 2])
+    assert [task.attempts for task in found.report.tasks] == [1, 1]
 
 
 def test_a_folder_belongs_to_one_job(tmp_path):
@@ -212,16 +233,14 @@ def test_a_result_that_dies_with_its_worker_before_it_is_fetched_is_made_again(
     cluster.ready(2).close()
 
 
-@pytest.mark.parametrize("status", ["pending", "error"])
-def test_a_result_that_never_comes_is_waited_for_as_long_as_a_worker_is(status):
+def test_a_result_that_never_comes_is_waited_for_as_long_as_a_worker_is():
     class Future:
         def result(self, timeout):
             raise TimeoutError(f"after {timeout} seconds")
 
-    future = Future()
-    future.status = status
-    outcome = dask_cluster._outcome(future, 3.0)
-    assert isinstance(outcome, Lost) == (status == "pending")  # else it is the function's own
+    outcome = dask_cluster._outcome(Future(), 3.0)
+    assert isinstance(outcome, Lost)
+    assert "3 seconds" in str(outcome)
 
 
 def test_a_partition_that_kills_its_workers_is_named_and_the_rest_is_finished(cluster):
@@ -295,6 +314,14 @@ def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path, 
 def test_an_interrupt_is_none_of_the_jobs_errors(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         Local(threads=2).map(functions.interrupt, [1, 2], out=tmp_path / "job")
+
+
+def test_an_interrupt_on_a_worker_is_its_partitions_error(cluster):
+    with (
+        Dask(cluster.address) as dask,
+        pytest.raises(JobError, match=r"partition 0 \(interrupt\): KeyboardInterrupt\. 0 of 1"),
+    ):
+        dask.map(functions.raise_what_travels_badly, ["interrupt"])
 
 
 def test_a_task_of_its_own_may_take_a_gibibyte():

@@ -16,6 +16,7 @@ from telic.optim.admm import consensus_admm
 from telic.privacy import Adversary, Auxiliary, attack, risks
 from telic.scale import Dask, Local
 from telic.simulate import Affinity, Catalogue, simulate_phones, simulate_typists
+from telic.specialty import GibbsLDA
 from telic.specialty.recognition.recognise import recognise
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ import time
 from pathlib import Path
 
 from telic.scale import dask_cluster
-from telic.scale.tasks import attempt as work
+from telic.scale.tasks import attempt_elsewhere as work
 
 
 def drawn():
@@ -55,7 +56,7 @@ def attempt(*given):
     return done
 
 
-dask_cluster.attempt = attempt
+dask_cluster.attempt_elsewhere = attempt
 """
 """Each piece of work draws a ticket; on the last one its worker dies, before or after the work."""
 
@@ -162,6 +163,12 @@ def halves(here):
     return run
 
 
+def topics(here):
+    counts = np.maximum(np.round(draw(90, 20)), 0)
+    model = GibbsLDA(n_topics=4, max_iter=5, shards=3)
+    return lambda engine, work: model.fit(counts, executor=engine, work=work).components_.tobytes()
+
+
 WORKLOADS = {
     counts: 2**30,
     exact_ranker: 2**20,
@@ -173,6 +180,7 @@ WORKLOADS = {
     users: 2**15,
     apps: 2**30,
     halves: 2**30,
+    topics: 2**30,
 }
 """And the memory of a task, by which most are cut to pieces."""
 

@@ -58,6 +58,7 @@ from telic.scale import Dask, Local, row_ranges
 from telic.scale.cluster_check import check_cluster
 from telic.simulate import Affinity, Catalogue, simulate_phones, simulate_typists
 from telic.simulate.hospital import simulate_hospital
+from telic.specialty import GibbsLDA
 from telic.specialty.log.log_files import read_log
 from telic.specialty.recognition.recognise import recognise
 
@@ -350,6 +351,59 @@ def test_the_command_recognises_on_an_engine(cluster, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("*.job"))
 
 
+def test_topics_by_shards_are_those_in_memory_and_go_on(engine, here):
+    counts = np.random.default_rng(3).poisson(0.4, (90, 20))
+
+    def fit(n_topics=4, counts=counts, **options):
+        model = GibbsLDA(n_topics=n_topics, max_iter=6, shards=3, random_state=5)
+        return model.fit(counts, **options).components_.tobytes()
+
+    def stop(job, finished, partitions):
+        if len(engine.reports) == 4 and finished == 2:
+            raise KeyboardInterrupt
+
+    whole, options = fit(), {"executor": engine, "work": here / "job"}
+    engine.watch = stop
+    with pytest.raises(KeyboardInterrupt):
+        fit(**options)
+    engine.watch = None
+    assert fit(**options) == whole
+    assert [len(report.tasks) for report in engine.reports] == [3] * 8
+    kept = [report.facts()["kept from an earlier run"] for report in engine.reports]
+    assert kept[4] >= 2  # of the fourth round, which is done twice
+    assert kept[5:] == [0, 0, 0]
+    assert fit(**options) == whole
+    assert len(engine.reports) == 8
+    assert fit(5, **options) == fit(5)
+    with pytest.raises(InputError, match="name a folder for the documents"):
+        fit(executor=engine)
+    with pytest.raises(InputError, match="holds another job's arrays"):
+        fit(counts=counts[::-1], **options)
+
+
+def test_the_command_finds_topics_on_an_engine(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    simulate_hospital("log", scale=0.002)
+    run, told = CliRunner(), []
+    arguments = ["specialty", "discover", "log", "--json"]
+    lda = ["--method", "lda", "--topics", "6", "--assign", "argmax", "--restarts", "1"]
+    lda += ["--shards", "3"]
+    for options in ([], ["--memory", "1GiB"], ["--cluster", cluster.address]):
+        result = run.invoke(app, [*arguments, *lda, *options])
+        assert result.exit_code == 0, result.output
+        told.append(result.stdout)
+        assert ("gibbs_rounds._round_of_files" in result.stderr) == bool(options)
+        assert ("127.0.0.1" in result.stderr) == ("--cluster" in options)
+    assert told[0] == told[1] == told[2]
+    found = json.loads(told[0])
+    assert found["details"]["shards"] == 3
+    assert len(found["specialties"]) > 2
+    for wrong in (["--memory", "1GiB"], ["--shards", "3"]):
+        result = run.invoke(app, [*arguments, *wrong])
+        assert "only 'lda' has shards or takes an executor" in str(result.exception)
+    assert not list(tmp_path.glob("*.job"))
+
+
 def test_risk_and_attack_take_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = CliRunner()
@@ -522,6 +576,18 @@ def test_spam_over_a_file_steps_on_each_group_in_turn(here, monkeypatch):
     assert 0 <= found.objective - best <= found.gap
     with pytest.raises(InputError, match="step 'linear' needs beta > 0"):
         spam_in_pieces(table, beta=0.0)
+
+
+def test_spam_is_the_same_whoever_adds_up_its_sums(engine, here):
+    design_files(here, 80_000, offset=1)
+    design, alone = FileDesign.open(here / "rows.parquet", "y"), Local(threads=1)
+    options = {"beta": 1e-2, "max_passes": 2, "seed": 5}
+    one = spam_in_pieces(design, executor=alone, **options)
+    engine.memory = 2**20
+    found = spam_in_pieces(design, executor=engine, **options)
+    assert (found.coef.tobytes(), found.gap) == (one.coef.tobytes(), one.gap)
+    assert len(engine.reports) == len(alone.reports) == 4
+    assert len(engine.reports[0].tasks) > len(alone.reports[0].tasks)
 
 
 def labelled_table(rows=20_000):

@@ -104,7 +104,8 @@ def spam_in_pieces(
         As in `SPAM`, whose `max_iter` are the passes.
     executor : telic.scale.Executor, optional
         For the sums that the steps need, and the bound at the end; the steps follow one another in
-        this process.
+        this process. Averages of steps that shards do apart would be another method; to use all
+        workers take `exact_in_pieces` or `cg_in_pieces`, which end at the optimum.
     out : path, optional
         Keeps these sums, so that an interrupted job does not read the rows for them again.
 

@@ -14,7 +14,7 @@ from telic.errors import InputError
 from telic.scale.executor import Executor
 from telic.scale.failures import SMALLER, Lost, LostWorker
 from telic.scale.memory import of_this_machine, parse_memory
-from telic.scale.tasks import Done, Task, attempt
+from telic.scale.tasks import Done, Task, attempt_elsewhere
 
 ALIKE = ("telic", "python", "numpy", "pyarrow", "duckdb")
 """What every worker must have in the version that this process has."""
@@ -143,15 +143,15 @@ def _gone(client: Any) -> str:
     return f"the scheduler {client.scheduler.address} is gone"
 
 
-def _begin(job: str, function: Callable[..., Any], task: Task, version: str) -> Done:
+def _begin(job: str, function: Callable[..., Any], task: Task, version: str) -> Done | Exception:
     from distributed import get_worker
 
     worker = get_worker()
     worker.log_event(job, {"task": task.name, "where": f"{worker.address} (pid {os.getpid()})"})
-    return attempt(function, task, version)
+    return attempt_elsewhere(function, task, version)
 
 
-def _outcome(future: Any, patience: float) -> Done | BaseException:
+def _outcome(future: Any, patience: float) -> Done | Exception:
     from distributed import CancelledError, KilledWorker
 
     try:
@@ -164,9 +164,9 @@ def _outcome(future: Any, patience: float) -> Done | BaseException:
             f"every worker that began it died, the last one {error.last_worker.address}, probably "
             f"for want of memory. Give {SMALLER}"
         )
-    except Exception as error:
-        if isinstance(error, TimeoutError) and future.status != "error":  # not the task's own
-            return Lost(f"no worker has been there for {patience:g} seconds")
+    except TimeoutError:
+        return Lost(f"no worker has been there for {patience:g} seconds")
+    except Exception as error:  # what came of sending the task or its result
         return error
 
 

@@ -46,7 +46,7 @@ class Executor(ABC):
     def outcomes(
         self, job: str, function: Callable[..., Any], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Done | BaseException]]:
-        """Call `attempt` for every task, `slots` at a time; yield numbers as they end."""
+        """Attempt every task, `slots` at a time; yield numbers as they end."""
 
     @abstractmethod
     def begun(self, job: str) -> list[tuple[str, str]]:

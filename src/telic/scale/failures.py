@@ -1,12 +1,19 @@
 """Why a partition was not finished, and how to say it."""
 
 import errno
+import sys
+import traceback
+from contextlib import suppress
 
 from telic.errors import JobError, TelicError
 
 SMALLER = "smaller pieces (piece=, --piece) or more memory (memory=, --memory)"
 """What helps where memory does not suffice."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
+FRAMES = 20
+"""How many of the innermost calls an error tells of that comes from another process."""
+PLAIN = str, int, float, type(None)
+"""What an error may be made of that goes to another process as it is."""
 LASTING = (*FULL, errno.ENOENT, errno.EACCES, errno.EROFS)
 
 
@@ -30,7 +37,25 @@ def said(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"takes more memory than there is; give {SMALLER}"
     text = (str(error).splitlines() or [""])[0][:300].rstrip(".")
-    return text if isinstance(error, TelicError) else f"{type(error).__name__}: {text}"
+    kind = "" if isinstance(error, TelicError) else type(error).__name__
+    return ": ".join(filter(None, (kind, text)))
+
+
+def portable(error: BaseException) -> Exception:
+    """Return an error that another process can read: its like of plain parts, else its words.
+
+    Its frames stay here, and their text goes along as a note.
+    """
+    found: Exception = JobError(said(error))
+    with suppress(Exception):  # whatever its own methods raise
+        kind, parts = error.__reduce__()[:2]
+        known = getattr(sys.modules[kind.__module__], kind.__qualname__, None) is kind
+        if known and all(isinstance(part, PLAIN) for part in parts):
+            again = kind(*parts)
+            if isinstance(again, Exception) and said(again) == said(error):
+                found = again
+    found.add_note("".join(traceback.format_exception(error, limit=-FRAMES)))
+    return found
 
 
 def failure(name: str, error: BaseException, finished: int, total: int, kept: bool) -> JobError:

@@ -9,7 +9,7 @@ from telic.errors import InputError
 from telic.scale.executor import Executor
 from telic.scale.failures import SMALLER, Lost, LostWorker
 from telic.scale.memory import of_this_machine, parse_memory
-from telic.scale.tasks import Done, Task, attempt
+from telic.scale.tasks import Done, Task, attempt_elsewhere
 
 
 class Ray(Executor):
@@ -72,7 +72,7 @@ class Ray(Executor):
     ) -> Iterator[tuple[int, Done | BaseException]]:
         """Run tasks on the cluster."""
         # Which attempts were made, and how often, is for `Executor` to know: Ray makes one.
-        begin = self._ray.remote(num_cpus=1, max_retries=0)(attempt)
+        begin = self._ray.remote(num_cpus=1, max_retries=0)(attempt_elsewhere)
         ledger = self._ledger.setdefault(job, [])
         running: dict[Any, int] = {}
         waiting = iter(enumerate(tasks))

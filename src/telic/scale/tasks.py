@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import telic
 from telic.data.object_storage import Place, scratch
 from telic.errors import JobError
+from telic.scale.failures import portable
 from telic.scale.job_folder import placed
 from telic.scale.memory import granted
 
@@ -31,7 +32,7 @@ class Done(NamedTuple):
 
 
 def attempt(function: Callable[..., Any], task: Task, version: str) -> Done:
-    """Work on one partition; this is what a worker calls.
+    """Work on one partition.
 
     Raises
     ------
@@ -57,3 +58,15 @@ def attempt(function: Callable[..., Any], task: Task, version: str) -> Done:
             with placed(task.target) as temporary:
                 function(task.partition, temporary)
     return Done(value, time.perf_counter() - begun)
+
+
+def attempt_elsewhere(function: Callable[..., Any], task: Task, version: str) -> Done | Exception:
+    """Work on one partition in a worker of its own process, which lives on whatever happens.
+
+    What goes wrong is returned. If it were raised, engines would hang on some tracebacks, lose some
+    errors on their way, and end the worker on `SystemExit`.
+    """
+    try:
+        return attempt(function, task, version)
+    except BaseException as error:
+        return portable(error)

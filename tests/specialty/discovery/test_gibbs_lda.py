@@ -1,12 +1,9 @@
-from itertools import product
-
 import numpy as np
 import pytest
-from scipy.special import gammaln
 from sklearn.decomposition import LatentDirichletAllocation
 
 from telic.errors import InputError
-from telic.specialty.discovery.gibbs_lda import GibbsLDA, _sample_documents, choose_n_topics
+from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics
 
 
 @pytest.fixture(scope="module")
@@ -16,90 +13,6 @@ def planted():
     shares = rng.dirichlet(np.full(4, 0.2), size=600)
     counts = np.stack([rng.multinomial(20, share @ topics) for share in shares])
     return topics, counts
-
-
-def test_samples_the_exact_posterior():
-    """One token per document: the sampler is then exact, and 2^6 states can be enumerated."""
-    words = np.array([0, 0, 0, 1, 1, 0], dtype=np.int32)
-    beta, states = 0.3, np.array(list(product([0, 1], repeat=6)))
-    count = np.stack(
-        [[((s == k) & (words == w)).sum(axis=1) for w in (0, 1)] for k in (0, 1) for s in [states]]
-    )
-    log_p = (gammaln(count + beta).sum(axis=1) - gammaln(count.sum(axis=1) + 2 * beta)).sum(axis=0)
-    p = np.exp(log_p - log_p.max())
-    p /= p.sum()
-    together = [p @ (states[:, 0] == states[:, 1]), p @ (states[:, 0] == states[:, 3])]
-
-    model = GibbsLDA(n_topics=2, alpha=0.5, beta=beta)
-    topics, start = np.zeros(6, np.int16), np.arange(7)
-    number, active = np.zeros(2, np.int32), np.empty(2, np.int16)
-    seen, sweeps = np.zeros(2), 3000
-    for sweep in range(sweeps):
-        for d in range(6):
-            count = np.zeros((2, 2), np.int64)
-            np.add.at(count, (words, topics), 1)
-            change = np.zeros((2, 2), np.int32)
-            tables = model._tables(count)
-            _sample_documents(
-                d, d + 1, start, words, topics, *tables, change, number, active, 7 * sweep
-            )
-        seen += [topics[0] == topics[1], topics[0] == topics[3]]
-    np.testing.assert_allclose(seen / sweeps, together, atol=0.04)
-
-
-def conditional(words, old, count, alpha, beta):
-    """P(new topics) of a document whose tokens are resampled in turn, by enumeration.
-
-    A token sees its document without itself, and the word counts of the block's start without
-    itself (equation 5 of Griffiths and Steyvers, 2004).
-    """
-    n_words, n_topics = count.shape
-    probability = {}
-    for new in product(range(n_topics), repeat=len(words)):
-        p = 1.0
-        for i, w in enumerate(words):
-            n = count.astype(float)
-            n[w, old[i]] -= 1
-            others = np.bincount([*new[:i], *old[i + 1 :]], minlength=n_topics)
-            q = (others + alpha) * (n[w] + beta) / (n.sum(axis=0) + n_words * beta)
-            p *= q[new[i]] / q.sum()
-        probability[new] = p
-    return probability
-
-
-@pytest.mark.parametrize(
-    ("words", "old"), [([0], [1]), ([0, 0], [0, 1]), ([1, 0, 1], [2, 0, 2]), ([2, 2, 0], [1, 1, 1])]
-)
-def test_a_document_is_resampled_from_the_exact_conditional(words, old):
-    n_topics, copies, alpha, beta = 3, 200_000, 0.4, 0.2
-    count = np.array([[2, 2, 1], [1, 0, 3], [0, 4, 1]], dtype=np.int64)
-    tables = GibbsLDA(n_topics=n_topics, alpha=alpha, beta=beta)._tables(count)
-    topics = np.tile(np.array(old, np.int16), copies)
-    start = np.arange(0, copies * len(words) + 1, len(words))
-    change = np.zeros((3, n_topics), np.int32)
-    _sample_documents(
-        0,
-        copies,
-        start,
-        np.tile(np.array(words, np.int32), copies),
-        topics,
-        *tables,
-        change,
-        np.zeros(n_topics, np.int32),
-        np.empty(n_topics, np.int16),
-        11,
-    )
-    drawn = topics.reshape(copies, len(words))
-    code = drawn @ n_topics ** np.arange(len(words))
-    for new, p in conditional(words, old, count, alpha, beta).items():
-        seen = (code == np.array(new) @ n_topics ** np.arange(len(words))).mean()
-        assert abs(seen - p) < 5 * np.sqrt(p * (1 - p) / copies) + 1e-12, new
-    # What moved is what is reported to the word counts.
-    expected = np.zeros_like(change)
-    for i, w in enumerate(words):
-        expected[w] += np.bincount(drawn[:, i], minlength=n_topics)
-        expected[w, old[i]] -= copies
-    np.testing.assert_array_equal(change, expected)
 
 
 def averaged_counts(model, times):
@@ -148,6 +61,19 @@ def test_finds_planted_topics_as_well_as_an_independent_method(planted):
     assert found < 1.03 * model.perplexity(counts[500:])
 
 
+def test_several_shards_find_planted_topics_as_well_as_one(planted):
+    topics, counts = planted
+    found = {}
+    for shards in (1, 8):
+        model = GibbsLDA(n_topics=4, alpha=0.2, max_iter=80, shards=shards).fit(counts[:500])
+        overlap = np.sqrt(model.components_) @ np.sqrt(topics).T
+        assert (overlap.max(axis=1) > 0.97).all()
+        assert len(set(overlap.argmax(axis=1))) == 4
+        found[shards] = model.perplexity(counts[500:])
+    assert found[8] != found[1]
+    assert found[8] < 1.005 * found[1]
+
+
 def test_folding_in_is_the_fixed_point(planted):
     topics, counts = planted
     model = GibbsLDA(n_topics=4, max_iter=1).fit(counts)
@@ -174,6 +100,8 @@ def test_chooses_the_planted_number_of_topics(planted):
         ([[0, 0]], {}, "no document has a word"),
         ([[1, 1]], {"n_topics": 0}, "n_topics is 0"),
         ([[1, 1]], {"alpha": 0}, "alpha is 0"),
+        ([[1, 1]], {"shards": 0}, "shards is 0"),
+        ([[1, 1]], {"shards": 2}, "shards is 2, expected at most 1"),
     ],
 )
 def test_bad_input_is_named(counts, options, message):

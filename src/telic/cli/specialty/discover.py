@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_card, print_json, show
-from telic.cli.jobs import Cluster, Memory, Work, job_of, tell_job
-from telic.cli.progress import steps
+from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job, tell_job
 from telic.cli.specialty.options import (
     CodeTable,
     Found,
@@ -69,10 +68,20 @@ def discover(
         ),
     ] = "concentrated",
     restarts: Annotated[int, typer.Option(help="Runs to measure stability.")] = 3,
+    shards: Annotated[
+        int,
+        typer.Option(
+            help="LDA: parts of the documents that --memory or --cluster work on side by side. "
+            "Their number changes the topics a little, who works on them does not."
+        ),
+    ] = 1,
     seed: Seed = 0,
     threads: Threads = 1,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
+    memory: Memory = None,
+    cluster: Cluster = None,
+    work: Work = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for findings, to judge later logs by.")
     ] = None,
@@ -88,7 +97,12 @@ def discover(
     if out is not None:
         check_output(out, reads=[log, code_table], overwrite=overwrite)
     records = read(log, skip_bad_rows, code_table)
-    with steps("discover") as begin:
+    beside = Path("telic-discover") if out is None else out
+    reads = [log, code_table]
+    with (
+        job_of(memory, cluster, work, beside, reads=reads, piece=None, skip_bad=False) as job,
+        steps_or_job(job, "discover") as begin,
+    ):
         found = find(
             records,
             method=method,
@@ -103,8 +117,13 @@ def discover(
             restarts=restarts,
             seed=seed,
             threads=threads,
+            shards=shards,
+            executor=job.executor if job else None,
+            work=job.work if job else None,
             progress=lambda step: begin(f"{step}: done"),
         )
+    if job:
+        tell_job(job)
     if out is not None:
         findings_of(records, found).save(out)
         typer.echo(f"{out}: written", err=True)

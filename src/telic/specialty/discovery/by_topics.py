@@ -1,12 +1,15 @@
 """Group users by topics: LDA on patients (or users), averaged over each user's patients."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from telic.data.object_storage import Place, place
 from telic.errors import InputError
+from telic.scale import Executor
 from telic.specialty.discovery.by_residuals import signal
 from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics
 from telic.specialty.discovery.result import Grouping
@@ -33,12 +36,15 @@ def group_by_topics(
     threads: int,
     progress: Callable[[str], None],
     assign: str = "concentrated",
+    shards: int = 1,
+    executor: Executor | None = None,
+    work: str | Place | None = None,
 ) -> Grouping:
     """Cluster users by their largest topic; the options are those of `discover`.
 
     Other sizes, for the stability, are a quarter fewer and a quarter more topics.
     """
-    details: dict[str, Any] = {"document": document}
+    details: dict[str, Any] = {"document": document} | ({"shards": shards} if shards > 1 else {})
     if document == "patient":
         documents = log.patient_diagnosis()
     elif document == "encounter":
@@ -47,12 +53,22 @@ def group_by_topics(
         documents = log.user_diagnosis().sign()  # the dissertation's is a set of diagnoses
     else:
         raise InputError(f"document is {document!r}, expected 'patient', 'encounter' or 'user'.")
-    n_topics = _number(log, documents, n_topics, details, seed, threads, progress)
+    here = None if work is None else place(work)
+    choose = partial(
+        choose_n_topics,
+        seed=seed,
+        n_jobs=threads,
+        shards=shards,
+        executor=executor,
+        work=here and here / "sample",
+    )
+    n_topics = _number(log, documents, n_topics, details, seed, choose, progress)
     opened_in = log.user_encounter if document == "encounter" else log.user_patient
     opened = opened_in()
 
     def run(n: int, seed: int) -> tuple[float, np.ndarray, np.ndarray, GibbsLDA]:
-        model = GibbsLDA(n_topics=n, random_state=seed, n_jobs=threads).fit(documents)
+        model = GibbsLDA(n_topics=n, shards=shards, random_state=seed, n_jobs=threads)
+        model.fit(documents, executor=executor, work=here and here / "all")
         topics = model.transform(documents)
         if document != "user":
             patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
@@ -96,7 +112,7 @@ def _number(
     n_topics: int | str | None,
     details: dict[str, Any],
     seed: int,
-    threads: int,
+    choose: Callable[..., tuple[int, dict[int, float]]],
     progress: Callable[[str], None],
 ) -> int:
     """Return the number of topics, chosen if it is not given; `details` gets what it rests on."""
@@ -113,9 +129,7 @@ def _number(
             )
         rng = np.random.default_rng(seed)
         rows = rng.permutation(documents.shape[0])[:SAMPLE]
-        chosen, perplexity = choose_n_topics(
-            documents[np.sort(rows)], TOPIC_CANDIDATES, seed=seed, n_jobs=threads
-        )
+        chosen, perplexity = choose(documents[np.sort(rows)], TOPIC_CANDIDATES)
         details["perplexity"] = {str(k): round(value, 2) for k, value in perplexity.items()}
         progress("number of topics")
     elif n_topics > len(log.codes):

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from telic.data.object_storage import Place
 from telic.errors import InputError
+from telic.scale import Executor
 from telic.specialty.discovery.evidence import NAMINGS, evidence_of, shares_shown
 from telic.specialty.discovery.practice_mixture import MIN_USERS
 from telic.specialty.discovery.result import Discovery, Grouping, Specialty, lifts
@@ -36,6 +38,9 @@ def discover(
     restarts: int = 3,
     seed: int = 0,
     threads: int = 1,
+    shards: int = 1,
+    executor: Executor | None = None,
+    work: str | Place | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Discovery:
     """Cluster the users of an access log into specialties.
@@ -74,6 +79,9 @@ def discover(
         Runs from other random numbers; the best is used ("residuals": the first), the others give
         the stability. With 1 no stability but that over months is measured.
     seed, threads : int
+    shards, executor, work
+        LDA: as in `GibbsLDA`, of which the number of shards changes the topics a little, and an
+        executor nothing.
     progress : callable
         Called with the name of each step when it is done, for a progress bar.
 
@@ -98,6 +106,11 @@ def discover(
         raise InputError(f"n_topics is {n_topics}, but only method 'lda' has topics.")
     if method != "lda" and document != "patient":
         raise InputError(f"document is {document!r}, but only method 'lda' has documents.")
+    if method != "lda" and (shards != 1 or executor is not None):
+        raise InputError(
+            f"method {method!r} runs on one machine in memory; only 'lda' has shards or takes an "
+            "executor (--memory, --cluster)."
+        )
     if seeds not in SEEDS or (seeds != "representative" and method != "pathselclus"):
         raise InputError(
             f"seeds is {seeds!r}, expected {' or '.join(SEEDS)}, the latter of 'pathselclus' alone."
@@ -132,6 +145,9 @@ def discover(
             threads=threads,
             progress=progress,
             assign=assign,
+            shards=shards,
+            executor=executor,
+            work=work,
         )
     else:
         from telic.specialty.discovery.by_seeds import group_by_seeds
