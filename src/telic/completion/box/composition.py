@@ -180,9 +180,9 @@ class Composition:
         ]
         live, mine = self.completer.live, {number for number, _ in own}
         own += [
-            (number, live.weight(number) + float(self._added(np.array([number]))[0]))
-            for form, number in live.having(tokens)
-            if not form.startswith(typed) and number not in mine and self._passes(number)
+            (number, weight)
+            for form, number, weight in live.having(tokens, self._filter, mine)
+            if not form.startswith(typed)
         ]
         found = beyond(
             self.completer, prefix, there=there, wanted=wanted, own=own, through=self._filter
@@ -316,45 +316,16 @@ class Composition:
 
     def _changed(self, typed: bytes, own: set[int]) -> list[OwnQuery]:
         """Return the heaviest of what was added or counted up since, besides own queries."""
-        live, index = self.completer.live, self.completer.index
-
-        def fits(numbers: np.ndarray) -> np.ndarray:
-            may = ~np.isin(numbers, list(own))
-            if self._filter is not None:  # what was added since is limited to nothing
-                there = numbers < len(index)
-                allowed = self._filter.contexts.allowed
-                may[there] &= allowed(self._filter.wanted, numbers[there])
-            return may
-
+        live = self.completer.live
         return [
             OwnQuery(form, live.order(number, form), number, weight)
-            for form, number, weight in live.heaviest(typed, self.completer.n, fits, self._added)
+            for form, number, weight in live.heaviest(typed, self.completer.n, self._filter, own)
         ]
-
-    def _added(self, numbers: np.ndarray) -> np.ndarray:
-        """Return what boosts add to the weights of phrases; to what was added since, nothing."""
-        added = np.zeros(len(numbers))
-        if self._filter is not None:
-            there = numbers < len(self.completer.index)
-            added[there] = self._filter.added(numbers[there])
-        return added
-
-    def _passes(self, number: int) -> bool:
-        """Whether a phrase passes the filter; what was added since is limited to nothing."""
-        if self._filter is None or number >= len(self.completer.index):
-            return True
-        allowed = self._filter.contexts.allowed(self._filter.wanted, np.array([number]))
-        return bool(allowed[0])
 
     def _number(self, text: str) -> int:
         """Return a text's id in the catalogue, or a number beyond them."""
-        id = self._find(text)
+        id = self.completer.live.shown_as(text, self._filter)
         return id if id >= 0 else self._other(text)
-
-    def _find(self, text: str) -> int:
-        if self._filter is not None:
-            return self._filter.find(text)
-        return self.completer.live.find(text)
 
     def _other(self, text: str) -> int:
         number = self._own.others.get(text, self._others.get(text, -1))
