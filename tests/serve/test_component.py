@@ -132,6 +132,24 @@ def test_consent_is_sent_where_it_is_given(visit_shop, consent):
     assert ("consent" in asked.value.post_data_json) == consent
 
 
+def test_requests_are_padded_where_the_page_says_so(visit_shop):
+    page = visit_shop()
+    box = page.get_by_role("combobox")
+    sizes = {"": set(), "400": set()}
+    for pad, seen in sizes.items():
+        page.locator("telic-search").evaluate("(e, pad) => e.setAttribute('pad', pad)", pad)
+        for typed in ("s", "sä", "salmon", "鮭" * 200):
+            with page.expect_request("**/suggest") as asked:
+                box.fill(typed)
+            assert asked.value.post_data_json["q"] == typed
+            seen.add(len(asked.value.post_data_buffer))
+        with page.expect_request("**/submit") as asked:
+            page.keyboard.press("Enter")
+        seen.add(len(asked.value.post_data_buffer))
+    assert len(sizes[""]) == 5
+    assert sizes["400"] == {400, 800}
+
+
 def test_escape_closes_then_clears(visit_shop):
     page = visit_shop()
     box = page.get_by_role("combobox")

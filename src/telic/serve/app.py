@@ -18,6 +18,7 @@ from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import Guard, Hosts
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import on_crash, on_http_error, on_no_store
+from telic.serve.http.padding import padding
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.between_workers import WorkerPlace
@@ -90,7 +91,7 @@ class Service(Starlette):
         ready: Callable[[], None] | None,
         before: "Service | None",
     ) -> None:
-        self._ready = ready
+        self._ready, self._pads = ready, settings.pad_replies
         self.metrics: Metrics = before.metrics if before else Metrics(ADDRESSES)
         self.metrics.serves(completer)
         self._under_way = 0
@@ -159,7 +160,10 @@ class Service(Starlette):
                     status = message["status"]
                 await send(message)
 
-            await super().__call__(scope, receive, counted)
+            whole: Send = counted
+            if self._pads and scope["method"] == "POST" and path == f"{scope['root_path']}/submit":
+                whole = padding(counted, self._pads)
+            await super().__call__(scope, receive, whole)
         finally:
             self._under_way -= 1
             self.metrics.request(path, status, time.perf_counter() - began)

@@ -76,8 +76,9 @@ class Settings:
     )
     pad_replies: int = setting(
         0,
-        "bytes to which each answer to a keystroke is filled up with white space, or to twice, "
-        "four times … as many, so that its size tells little of what was typed; 0: not padded",
+        "bytes to which each answer to a keystroke or submission is filled up with white space, or "
+        "to twice, four times … as many, so that its size tells little of what was typed; 0: not "
+        "padded",
         least=0,
         most=2**20,
     )

@@ -13,6 +13,7 @@
  *             box is submitted; without a form only the event is sent.
  *   token     what proves the user, signed by your server; a visitor's of the service's by default
  *   consent   says that who types agreed to be recorded, where the service records
+ *   pad       bytes to which each request's body is filled up, or to twice, four times … as many
  * Properties: value, token, client, template (suggestion → a Node or text to show).
  * Events: "telic-search" with detail {query, suggestion}; preventDefault() keeps the page from leaving.
  */
@@ -36,6 +37,16 @@
       this.service = new URL(service.endsWith("/") ? service : `${service}/`, document.baseURI).href;
       this.token = token;
       this.visitor = null;
+      this.pad = 0;
+    }
+
+    /** Return JSON filled up with white space, so that its size tells little of what is typed. */
+    padded(body) {
+      const text = JSON.stringify(body);
+      const bytes = new TextEncoder().encode(text).length;
+      let size = this.pad;
+      while (size > 0 && size < bytes) size *= 2;
+      return text + " ".repeat(Math.max(0, size - bytes));
     }
 
     async credentials() {
@@ -72,7 +83,7 @@
       const response = await fetch(this.service + path, {
         method: "POST",
         headers: { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) },
-        body: JSON.stringify(body),
+        body: this.padded(body),
         credentials: "omit",
         keepalive,
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
@@ -137,7 +148,7 @@
 
   class TelicSearch extends HTMLElement {
     static formAssociated = true;
-    static observedAttributes = ["label", "placeholder", "token", "src"];
+    static observedAttributes = ["label", "placeholder", "token", "src", "pad"];
 
     constructor() {
       super();
@@ -161,7 +172,7 @@
     }
 
     connectedCallback() {
-      this.client ??= new TelicClient(this.getAttribute("src") ?? HOME, this.getAttribute("token") ?? "");
+      this.client ??= this.made();
       this.name();
     }
 
@@ -171,8 +182,15 @@
 
     attributeChangedCallback(attribute, _, value) {
       if (attribute === "token" && this.client) this.client.token = value ?? "";
-      else if (attribute === "src" && this.client) this.client = new TelicClient(value ?? HOME, this.token);
+      else if (attribute === "src" && this.client) this.client = this.made();
+      else if (attribute === "pad" && this.client) this.client.pad = this.pad;
       else this.name();
+    }
+
+    made() {
+      const client = new TelicClient(this.getAttribute("src") ?? HOME, this.token);
+      client.pad = this.pad;
+      return client;
     }
 
     name() {
@@ -184,6 +202,7 @@
 
     get value() { return this.input.value; }
     set value(text) { this.input.value = text; this.internals.setFormValue(text); }
+    get pad() { return Math.max(0, parseInt(this.getAttribute("pad"), 10) || 0); }
     get token() { return this.client?.token ?? this.getAttribute("token") ?? ""; }
     set token(token) { this.setAttribute("token", token); }
 
