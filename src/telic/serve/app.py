@@ -31,6 +31,8 @@ from telic.serve.state.forgotten_users import ForgottenUsers
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import Changes
+from telic.serve.state.row_bounds import Bounds
+from telic.serve.state.row_trimming import RowTrimming
 from telic.serve.state.store import Store, StoreError
 
 _log = logging.getLogger("telic.serve")
@@ -74,7 +76,12 @@ def create_app(
             "the model tells no tenants apart: what it suggests, it suggests to all %d of them",
             len(access.tenants),
         )
-    store = Store(settings.database, completer, max_history=settings.max_history)
+    store = Store(
+        settings.database,
+        completer,
+        max_history=settings.max_history,
+        bounds=Bounds.of(settings),
+    )
     return Service(completer, store, access, settings, place or WorkerPlace(), ready, before)
 
 
@@ -99,8 +106,9 @@ class Service(Starlette):
             before.connections if before else Connections(settings, self.metrics)
         )
         self.journal = Journal(store, settings, self.metrics)
+        self.bounds = RowTrimming(self.journal.trim, settings, self.metrics)
         lists = KeptLists(completer, store, settings)
-        self.changes = Changes(completer, store, self.journal, lists)
+        self.changes = Changes(completer, store, self.journal, lists, self.bounds)
         fitted, completer = completer, self.changes.completer
         arm = _arm(settings)
         self.recorder: Recorder | None = None
@@ -134,6 +142,7 @@ class Service(Starlette):
                 settings,
                 self.metrics,
                 self.changes,
+                self.bounds,
             ).routes(),
             middleware=[Middleware(Guard, hosts=hosts, access=access)],
             exception_handlers={
@@ -179,6 +188,7 @@ class Service(Starlette):
         self.journal.start()
         self.changes.start()
         self.forgotten.start()
+        self.bounds.start()
         if self.recorder:
             self.recorder.start()
         await self.desk.peers.start()
@@ -189,6 +199,7 @@ class Service(Starlette):
     async def stop(self) -> None:
         """Write what waits, and close the store."""
         self.desk.peers.close()
+        await self.bounds.close()
         await self.forgotten.close()
         await self.changes.close()
         await self.journal.close()

@@ -121,6 +121,24 @@ class Settings:
         "only deletes",
         least=1,
     )
+    max_submissions: int = setting(
+        10_000_000,
+        "submissions that the database keeps; every ten minutes the oldest beyond that are "
+        "removed, and one of them that is sent again counts again; 0: any number",
+        least=0,
+    )
+    max_states: int = setting(
+        1_000_000,
+        "users' states that the database keeps, over all models; every ten minutes those beyond "
+        "that are removed which learned longest ago, and their users begin anew; 0: any number",
+        least=0,
+    )
+    max_batches: int = setting(
+        1_000_000,
+        "batches of changes that the database keeps, since every start may need them; one more is "
+        "refused; 0: any number",
+        least=0,
+    )
     compact_after: int = setting(
         2_000,
         "changed phrases that are built into the list, by a process in the background; 0: never",
