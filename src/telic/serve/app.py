@@ -219,6 +219,11 @@ def _arm(settings: Settings) -> Arm | None:
         raise InputError(
             f"control is {settings.control}: it takes record, no arm, and a share below 1."
         )
+    mixed = settings.interleave
+    if mixed and (not settings.record or settings.arm or settings.control or mixed > 1):
+        raise InputError(
+            f"interleave is {mixed}: it takes record, no arm, no control, and a share up to 1."
+        )
     if not settings.arm:
         return None
     if not 0 < settings.propensity <= 1:

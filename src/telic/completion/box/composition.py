@@ -7,7 +7,7 @@ reasons for who asks.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from telic.completion.engine.folding import checked_form, encoded_prefix, fold
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.phone_ranker import Phone
 from telic.completion.learning.reranking_gains import Gains
+from telic.evaluate import team_draft
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -72,9 +73,10 @@ class Composition:
         through: Filter | None = None,
         *,
         keep_static: bool = False,
+        interleave: np.random.Generator | None = None,
         at: int | None = None,
     ) -> None:
-        self._filter, self._keep_static = through, keep_static
+        self._filter, self._keep_static, self._interleave = through, keep_static, interleave
         self.completer = completer
         self.user = user
         self._phone = phone
@@ -125,14 +127,15 @@ class Composition:
         may_rerank = (
             completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
         )
-        served = not self._keep_static and (not completer.do_no_harm or user.check.open)
+        lets = not completer.do_no_harm or user.check.open
+        served = lets and not self._keep_static and self._interleave is None
         phone = self._phone if may_rerank and completer.phones is not None else None
         features = columns = parts = feedback = apps = None
         if completer.feeds_back:
             features, columns, parts, feedback = self._feedback.weighed(
                 numbers, relevance, completer.design, user.weights if may_rerank else None
             )
-        order = list(range(len(numbers)))
+        order, drawn = list(range(len(numbers))), None
         if may_rerank:
             scores = relevance if feedback is None else relevance + feedback
             if completer.phones is not None and phone is not None:
@@ -147,7 +150,12 @@ class Composition:
             self._gains.add(numbers, order, served=served)
         if not served:
             # The static order knows no query that one user alone submitted.
-            order = [i for i, number in enumerate(ids) if told is None or number < OTHERS]
+            static = [i for i, number in enumerate(ids) if told is None or number < OTHERS]
+            if self._interleave is not None:
+                drawn = team_draft(
+                    static, order if lets else static, length=show, seed=self._interleave
+                )
+            order = static if drawn is None else cast(list[int], drawn.items)
             feedback, apps, signals = None, None, None
         last = self._last = Keystroke(
             completer, numbers, relevance, features, columns, parts, phone, served, told
@@ -155,7 +163,7 @@ class Composition:
         rows = order[:show]
         shown = [ids[i] for i in rows]
         self._shown = typed, shown, at
-        listed = Listed(shown, rows, relevance, feedback, apps, last, self._texts, signals)
+        listed = Listed(shown, rows, relevance, feedback, apps, last, self._texts, signals, drawn)
         if completer.words is not None and len(rows) < show and typed:
             self._add_beyond(prefix, typed, listed, show - len(rows))
         return listed

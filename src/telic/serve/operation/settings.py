@@ -197,6 +197,12 @@ class Settings:
         "order: the arm with which a trial compares the model; see telic completion trial",
         least=0,
     )
+    interleave: float = setting(
+        0.0,
+        "with record: the share of recorded compositions whose lists are drawn from the static "
+        "order and the model's by turns; see telic completion trial",
+        least=0,
+    )
     traces: bool = setting(
         False, "send a span of each request to OTEL_EXPORTER_OTLP_ENDPOINT (extra telemetry)"
     )
