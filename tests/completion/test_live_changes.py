@@ -243,3 +243,66 @@ def test_every_change_makes_what_was_derived_before_it_out_of_date():
         change()
         versions.append(live.version)
     assert versions == sorted(set(versions))
+
+
+TWO_SHOPS = (
+    "title,views,category\nTea,9,a\nTea,20,b\nTeak,5,a\nTeak,8,b\nGreen Tea,3,a\nGreen Tea,9,b\n"
+)
+
+
+def shown(completer, typed, **options):
+    return [(s.text, round(s.relevance, 9)) for s in completer.suggest(typed, **options)]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_phrase_is_changed_in_all_of_its_contexts(again, tmp_path):
+    completer = box(tmp_path, TWO_SHOPS)
+    completer.live.put("Teak", 30)
+    completer.live.increment("Tea", 2)
+    completer.live.put("Green Tea", 50)
+    if again:
+        stored, completer = completer.live.as_json(), box(tmp_path, TWO_SHOPS)
+        completer.live.restore(json.loads(json.dumps(stored)))
+    for one in (completer, compacted(completer)):
+        for category, tea in (("a", 11.0), ("b", 22.0)):
+            found = shown(one, "tea", where={"category": category})
+            counts = {"Teak": 30.0, "Tea": tea, "Green Tea": 50.0}
+            assert [text for text, _ in found] == ["Teak", "Tea", "Green Tea"]
+            for text, relevance in found[:2]:
+                assert relevance == pytest.approx(np.log1p(counts[text]))
+        found = shown(one, "tea")
+        assert [text for text, _ in found] == ["Teak", "Tea", "Green Tea"]  # each once
+        assert found[1][1] == pytest.approx(np.log1p(22.0))  # as its best
+        boosted = shown(one, "tea", boost={"category": {"a": 9.0}})
+        assert dict(boosted)["Tea"] == pytest.approx(np.log1p(11.0) + np.log(9.0))
+
+
+def test_a_phrase_that_was_changed_in_several_contexts_can_be_deleted_and_added(tmp_path):
+    completer = box(tmp_path, TWO_SHOPS)
+    completer.live.put("Tea", 30)
+    assert completer.live.delete("tea")
+    assert texts(completer, "tea") == ["Teak", "Green Tea"]
+    completer.live.increment("Tea", 2)
+    for category in ("a", "b"):  # what is new is limited to no context
+        assert dict(shown(completer, "tea", where={"category": category}))["Tea"] == pytest.approx(
+            np.log(3)
+        )
+    assert len(completer.live) == 3
+
+
+def test_an_own_query_that_was_changed_in_several_contexts_is_shown_once_and_learned(tmp_path):
+    (tmp_path / "titles.csv").write_text(TWO_SHOPS)
+    (tmp_path / "log.csv").write_text("user,query,at\nada,Teak,2026-03-01\n")
+    completer = fit_files(tmp_path / "titles.csv", tmp_path / "log.csv", min_users=1)
+    completer.live.put("Tea", 30)
+    completer.live.put("Green Tea", 9)
+    ada = completer.user()
+    ada.history |= {"Tea": 1.0, "Green Tea": 1.0}
+    for shop, best in (("", 0.0), ("a", np.log(1.5)), ("b", np.log(1.5))):
+        boost = {"category": {shop: 1.5}} if shop else {}
+        typing = completer.compose(ada, boost=boost)
+        found = typing.suggest("te", at=0.0)
+        assert [each.text for each in found] == ["Tea", "Teak", "Green Tea"]
+        assert found[0].relevance == pytest.approx(np.log(31) + np.log(2) + best)
+        # What is submitted is what was shown.
+        assert typing.listed("te", at=1.0).numbers[0] == typing._number("Tea")

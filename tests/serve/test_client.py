@@ -1,6 +1,7 @@
 """The Python client against a service."""
 
 from dataclasses import replace
+from http.client import HTTPConnection
 
 import pytest
 
@@ -50,6 +51,20 @@ def test_ids_and_payloads_come_with_the_suggestions(tmp_path):
          "url": f"{address}/search?q={name}"}
         for id, name in (("1", "Tea"), ("2", "Tee"))
     ]  # fmt: skip
+
+
+def test_requests_are_padded_to_a_few_sizes(locked, monkeypatch):
+    address, key = locked
+    sizes, request = set(), HTTPConnection.request
+    monkeypatch.setattr(
+        HTTPConnection, "request", lambda *given: sizes.add(len(given[3])) or request(*given)
+    )
+    client = Client(address, key=key, pad=300)
+    for typed in ("s", "sä", "salmon", "鮭" * 60):
+        client.suggest(typed, user="ada", composition="padded")
+    client.submit("salmon", user="ada", composition="padded")
+    client.close()
+    assert sizes == {300, 600}
 
 
 def test_a_boost_is_sent_and_may_be_refused(tmp_path):

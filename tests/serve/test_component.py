@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import expect
 
+from telic.completion.engine.filters import Contexts
 from telic.serve import Settings, serving
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
@@ -38,8 +39,12 @@ class Shop(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def shop(completer, tmp_path_factory):
+def shop(make_completer, tmp_path_factory):
     """A shop's own site, on an origin that may ask; its pages by writing direction."""
+    fish = {"salmon", "鮭", "鮭おにぎり"}
+    index = make_completer().index
+    foods = index.phrases(range(len(index)))
+    contexts = Contexts.of({"kind": ["fish" if food in fish else "other" for food in foods]})
     folder = tmp_path_factory.mktemp("shop")
     site = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     thread = threading.Thread(target=site.serve_forever)
@@ -48,7 +53,7 @@ def shop(completer, tmp_path_factory):
     key = add_key(folder / "keys.toml", "shop", origins=[address], visitors=True)
     settings = Settings.beside(folder / "model", port=0, keys=str(folder / "keys.toml"))
     try:
-        with serving(completer, settings) as service:
+        with serving(make_completer(contexts=contexts), settings) as service:
             for direction in ("ltr", "rtl"):
                 text = PAGE.format(service=service, dir=direction)
                 (folder / f"{direction}.html").write_text(text)
@@ -130,6 +135,60 @@ def test_consent_is_sent_where_it_is_given(visit_shop, consent):
     with page.expect_request("**/suggest") as asked:
         page.keyboard.type("s")
     assert ("consent" in asked.value.post_data_json) == consent
+
+
+def test_filters_and_boosts_are_sent_with_each_keystroke(visit_shop):
+    page = visit_shop()
+    element, box = page.locator("telic-search"), page.get_by_role("combobox")
+    element.evaluate("e => e.setAttribute('where', '{\"kind\": \"other\"}')")
+    box.click()
+    for typed in ("s", "sa", "sal"):
+        with page.expect_request("**/suggest") as asked:
+            page.keyboard.type(typed[-1])
+        said = asked.value.post_data_json
+        assert (said["q"], said["kind"], "boost" in said) == (typed, "other", False)
+    expect(options(page)).to_have_text(["salad", "salsify"])
+    # Other limits hold from now on: the query goes on as another composition.
+    with page.expect_request("**/suggest") as again:
+        element.evaluate("e => { e.where = undefined; e.boost = {kind: {fish: 0.1}}; }")
+    expect(options(page)).to_have_text(["salad", "salmon", "salsify"])
+    assert again.value.post_data_json["composition"] != said["composition"]
+    page.keyboard.press("Enter")
+    element.evaluate("e => { e.boost = {kind: {fish: 'much'}}; }")
+    page.keyboard.press("ArrowDown")
+    expect(options(page)).to_have_count(0)  # those of other limits are not shown again
+    with page.expect_response(lambda answer: answer.status == 422):
+        page.keyboard.type("m")
+    expect(element).to_contain_text("No new suggestions at the moment.")
+
+
+def test_limits_that_a_page_sets_before_the_box_is_there_hold(visit_shop):
+    early = """addEventListener("readystatechange", () => {
+      const box = document.querySelector("telic-search");
+      if (document.readyState === "interactive") Object.assign(box, {where: {kind: "fish"}});
+    }, {capture: true});"""
+    page = visit_shop(script=early)
+    page.get_by_role("combobox").click()
+    page.keyboard.type("sal")
+    expect(options(page)).to_have_text(["salmon"])
+
+
+def test_requests_are_padded_where_the_page_says_so(visit_shop):
+    page = visit_shop()
+    box = page.get_by_role("combobox")
+    sizes = {"": set(), "400": set()}
+    for pad, seen in sizes.items():
+        page.locator("telic-search").evaluate("(e, pad) => e.setAttribute('pad', pad)", pad)
+        for typed in ("s", "sä", "salmon", "鮭" * 200):
+            with page.expect_request("**/suggest") as asked:
+                box.fill(typed)
+            assert asked.value.post_data_json["q"] == typed
+            seen.add(len(asked.value.post_data_buffer))
+        with page.expect_request("**/submit") as asked:
+            page.keyboard.press("Enter")
+        seen.add(len(asked.value.post_data_buffer))
+    assert len(sizes[""]) == 5
+    assert sizes["400"] == {400, 800}
 
 
 def test_escape_closes_then_clears(visit_shop):

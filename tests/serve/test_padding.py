@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from telic.completion import fit_files
 from telic.serve import create_app, serving
 from telic.serve.http.padding import padded
+from telic.serve.state.store import Store
 
 PAD = 8192
 LETTERS = 8
@@ -46,7 +47,7 @@ def eavesdropped(connection, request):
     connection.sendall(request)
     got = b""
     while b"\r\n\r\n" not in got:
-        got += connection.recv(1 << 16)
+        got += connection.recv(1 << 16) or pytest.fail("hung up")
     head, _, body = got.partition(b"\r\n\r\n")
     fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
     while len(body) < int(fields[b"content-length"]):
@@ -94,6 +95,34 @@ def test_errors_have_the_size_of_answers(box, settings):
         with socket.create_connection((at.hostname, at.port), timeout=30) as connection:
             asked = [typing("GET", at.netloc, "b" * length) for length in range(7)]
             assert len({eavesdropped(connection, each) for each in asked}) == 1
+
+
+def submitting(host, query, composition="1"):
+    body = b'{"user": "ada", "composition": "%s", "query": "%s"}' % (composition.encode(), query)
+    head = f"POST /submit HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def test_answers_to_submissions_have_the_size_of_answers_to_keystrokes(box, settings, monkeypatch):
+    settings = replace(settings, port=0, pad_replies=PAD, max_query=20)
+    sizes = set()
+    with serving(box, settings) as address:
+        at = urlsplit(address)
+        with socket.create_connection((at.hostname, at.port), timeout=30) as connection:
+            sizes.add(eavesdropped(connection, typing("GET", at.netloc, "ba")))
+            for query in (b"ba", b"balumner", b" ", b"b" * 21):  # taken, and refused
+                sizes.add(eavesdropped(connection, submitting(at.netloc, query)))
+            with monkeypatch.context() as broken:
+                broken.setattr(Store, "record", lambda *given: 1 / 0)  # 500
+                sizes.add(eavesdropped(connection, submitting(at.netloc, b"ba", "2")))
+    assert len(sizes) == 1
+    unlike = set()
+    with serving(box, replace(settings, pad_replies=0, port=0)) as address:
+        at = urlsplit(address)
+        with socket.create_connection((at.hostname, at.port), timeout=30) as connection:
+            for query in (b"ba", b" "):
+                unlike.add(eavesdropped(connection, submitting(at.netloc, query, "3")))
+    assert len(unlike) == 2  # the same eavesdropper, without padding
 
 
 def test_starlettes_route_gives_errors_the_size_of_answers_too(box, settings):

@@ -109,7 +109,7 @@ def test_show_settings_prints_them_without_passwords():
 
 WITHOUT = {
     "port", "rate", "key_rate", "compact_after", "fresh_seconds", "stop_seconds", "propensity",
-    "control", "pad_replies",
+    "control", "pad_replies", "max_submissions", "max_states", "max_batches", "interleave",
 }  # fmt: skip
 """Settings that are numbers and may be 0."""
 FROM_1 = {"max_boost", "record_megabytes"}

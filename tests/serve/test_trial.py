@@ -1,5 +1,6 @@
 """A trial of two services, from what they record to what each is worth; and where that is known."""
 
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from telic import cli
-from telic.completion.evaluation.trial import judge_trial
+from telic.completion.evaluation.trial import judge_interleaving, judge_trial
 from telic.data.ubi import Arm, read_ubi
 from telic.errors import InputError
 from telic.serve import Settings, create_app
@@ -162,4 +163,87 @@ def test_each_composition_is_drawn_for_itself_and_none_that_is_not_recorded(comp
 def test_a_control_that_can_tell_nothing_is_refused(completer, tmp_path, changes):
     given = {"record": str(tmp_path / "log"), "control": 0.5} | changes
     with pytest.raises(InputError, match="it takes record, no arm, and a share below 1"):
+        create_app(completer, Settings.beside(tmp_path / "model", **given))
+
+
+def interleaved(completer, tmp_path, taken, typing=("sal", "sa")):
+    """Let people type to a service that interleaves, and take what `taken` says of the list."""
+    settings = Settings.beside(
+        tmp_path / "model", record=str(tmp_path / "log"), record_unasked=True, interleave=1.0
+    )
+    app = create_app(completer, settings)
+    app.desk._compositions._mixer = np.random.default_rng(5)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        for number in range(100):
+            of = {"user": f"u{number % 50}", "composition": f"c{number}"}
+            for second, typed in enumerate(typing):
+                asked = of | {"q": typed, "t": 3000.0 * second}
+                shown = client.get("/suggest", params=asked).json()[1]
+            assert len(set(shown)) == len(shown)
+            client.post("/submit", json=of | {"query": taken(shown)})
+    return read_ubi(tmp_path / "log")[0]
+
+
+def test_who_ranks_better_gets_the_credit_of_interleaved_lists(completer, tmp_path):
+    static = [each.text for each in completer.suggest("sa")]
+    typing = completer.compose(completer.user())
+    for second, typed in enumerate(("sal", "sa")):
+        better = [each.text for each in typing.suggest(typed, at=3.0 * second)]
+    assert better[0] != static[0]
+    table = interleaved(completer, tmp_path, lambda shown: better[0])
+    found = judge_interleaving(table)
+    assert (found.compositions, found.users, found.model) == (100, 50, 100)
+    assert found.preference.low > 0
+    (tmp_path / "other").mkdir()
+    table = interleaved(completer, tmp_path / "other", lambda shown: static[0])
+    assert judge_interleaving(table).preference.high < 0
+
+
+def test_two_orders_that_are_the_same_get_even_credit(
+    make_completer, tmp_path, monkeypatch, capsys
+):
+    table = interleaved(make_completer(model="static"), tmp_path, lambda shown: shown[0])
+    found = judge_interleaving(table)
+    assert found.static + found.model == 100
+    assert found.preference.low < 0 < found.preference.high
+    assert {row["teams"][:2] for row in table.to_pylist()} == {"01", "10"}
+    records = [
+        json.loads(line)
+        for file in (tmp_path / "log").glob("queries-*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    for record in records:  # a fair coin for every two
+        said = record["query_attributes"]
+        assert said["propensity"] == 0.5 ** np.ceil(len(said["teams"]) / 2)
+        assert len(said["teams"]) == len(record["query_response_hit_ids"])
+    said = []
+    for more in ([], ["--json"]):
+        command = ["telic", "completion", "trial", str(tmp_path / "log"), *more]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert not end.value.code
+        said.append(capsys.readouterr().out)
+    assert "100 interleaved compositions" in said[0]
+    assert json.loads(said[1]) == found.facts()
+
+
+def test_what_is_typed_in_full_is_nobodys_pick(completer, tmp_path):
+    new = itertools.count()
+    found = judge_interleaving(interleaved(completer, tmp_path, lambda shown: f"sap{next(new)}"))
+    assert (found.static, found.model, found.preference.value) == (0, 0, 0.0)
+    (tmp_path / "whole").mkdir()
+    table = interleaved(completer, tmp_path / "whole", lambda shown: shown[0], ("so", "soup"))
+    found = judge_interleaving(table)  # it was in the list, and was not taken from it
+    assert (found.static, found.model) == (0, 0)
+    table = pa.table({"user": ["a"]})
+    with pytest.raises(InputError, match="no list was interleaved"):
+        judge_interleaving(table)
+
+
+@pytest.mark.parametrize("changes", [{"record": ""}, {"control": 0.1}, {"interleave": 1.5}])
+def test_interleaving_that_can_tell_nothing_is_refused(completer, tmp_path, changes):
+    (tmp_path / "log").mkdir()
+    given = {"record": str(tmp_path / "log"), "interleave": 0.5} | changes
+    with pytest.raises(InputError, match="interleave is"):
         create_app(completer, Settings.beside(tmp_path / "model", **given))

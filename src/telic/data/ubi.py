@@ -46,6 +46,7 @@ _QUERY = pa.schema(
                     ("keystroke", pa.int64()),
                     ("arm", pa.string()),
                     ("propensity", pa.float64()),
+                    ("teams", pa.string()),
                     *((name, pa.string()) for name in GROUPS),
                 ]
             ),
@@ -63,6 +64,15 @@ _EVENT = pa.schema(
         ),
     ]
 )
+
+
+class Teams(NamedTuple):
+    """Which of two rankings put each suggestion into a list that was drawn from both."""
+
+    of_each: str
+    """A digit for each: 0 of the first ranking, 1 of the second."""
+    propensity: float
+    """Probability with which these teams were drawn."""
 
 
 class Arm(NamedTuple):
@@ -83,9 +93,11 @@ def keystroke_record(
     arm: Arm | None = None,
     tenant: str | None = None,
     network: str | None = None,
+    teams: Teams | None = None,
 ) -> dict[str, Any]:
     """Return the query record of one keystroke, the first being number 1."""
     more = {"arm": arm.name, "propensity": arm.propensity} if arm else {}
+    more |= {"teams": teams.of_each, "propensity": teams.propensity} if teams else {}
     more |= {name: of for name, of in (("tenant", tenant), ("network", network)) if of}
     return {
         "application": APPLICATION,
@@ -137,7 +149,8 @@ def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
     compositions : pyarrow.Table
         In the order of their submission, with the schema `telic.data.contracts.COMPOSITIONS` less
         the columns of apps, which UBI has no place for; ``tenant`` and ``network`` where they were
-        recorded, and ``arm`` and ``propensity`` where arms of a trial were.
+        recorded, ``arm`` and ``propensity`` where arms of a trial were, and ``teams`` where the
+        last list was drawn from two rankings.
     left_out : dict of str to int
         Why what is recorded is not in it → how often.
 
@@ -264,6 +277,9 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
     for name in (*GROUPS, "arm", "propensity"):
         if said.field(name).null_count < len(said):
             found = found.append_column(name, said.field(name))
+    teams = queries.take(end - 1)["query_attributes"].combine_chunks().field("teams")
+    if teams.null_count < len(teams):
+        found = found.append_column("teams", teams)
     return found
 
 

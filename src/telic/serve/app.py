@@ -18,6 +18,7 @@ from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import Guard, Hosts
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import on_crash, on_http_error, on_no_store
+from telic.serve.http.padding import padding
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.between_workers import WorkerPlace
@@ -30,6 +31,8 @@ from telic.serve.state.forgotten_users import ForgottenUsers
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import Changes
+from telic.serve.state.row_bounds import Bounds
+from telic.serve.state.row_trimming import RowTrimming
 from telic.serve.state.store import Store, StoreError
 
 _log = logging.getLogger("telic.serve")
@@ -73,7 +76,12 @@ def create_app(
             "the model tells no tenants apart: what it suggests, it suggests to all %d of them",
             len(access.tenants),
         )
-    store = Store(settings.database, completer, max_history=settings.max_history)
+    store = Store(
+        settings.database,
+        completer,
+        max_history=settings.max_history,
+        bounds=Bounds.of(settings),
+    )
     return Service(completer, store, access, settings, place or WorkerPlace(), ready, before)
 
 
@@ -90,7 +98,7 @@ class Service(Starlette):
         ready: Callable[[], None] | None,
         before: "Service | None",
     ) -> None:
-        self._ready = ready
+        self._ready, self._pads = ready, settings.pad_replies
         self.metrics: Metrics = before.metrics if before else Metrics(ADDRESSES)
         self.metrics.serves(completer)
         self._under_way = 0
@@ -98,8 +106,9 @@ class Service(Starlette):
             before.connections if before else Connections(settings, self.metrics)
         )
         self.journal = Journal(store, settings, self.metrics)
+        self.bounds = RowTrimming(self.journal.trim, settings, self.metrics)
         lists = KeptLists(completer, store, settings)
-        self.changes = Changes(completer, store, self.journal, lists)
+        self.changes = Changes(completer, store, self.journal, lists, self.bounds)
         fitted, completer = completer, self.changes.completer
         arm = _arm(settings)
         self.recorder: Recorder | None = None
@@ -133,6 +142,7 @@ class Service(Starlette):
                 settings,
                 self.metrics,
                 self.changes,
+                self.bounds,
             ).routes(),
             middleware=[Middleware(Guard, hosts=hosts, access=access)],
             exception_handlers={
@@ -159,7 +169,10 @@ class Service(Starlette):
                     status = message["status"]
                 await send(message)
 
-            await super().__call__(scope, receive, counted)
+            whole: Send = counted
+            if self._pads and scope["method"] == "POST" and path == f"{scope['root_path']}/submit":
+                whole = padding(counted, self._pads)
+            await super().__call__(scope, receive, whole)
         finally:
             self._under_way -= 1
             self.metrics.request(path, status, time.perf_counter() - began)
@@ -175,6 +188,7 @@ class Service(Starlette):
         self.journal.start()
         self.changes.start()
         self.forgotten.start()
+        self.bounds.start()
         if self.recorder:
             self.recorder.start()
         await self.desk.peers.start()
@@ -185,6 +199,7 @@ class Service(Starlette):
     async def stop(self) -> None:
         """Write what waits, and close the store."""
         self.desk.peers.close()
+        await self.bounds.close()
         await self.forgotten.close()
         await self.changes.close()
         await self.journal.close()
@@ -203,6 +218,11 @@ def _arm(settings: Settings) -> Arm | None:
     if settings.control and (not settings.record or settings.arm or settings.control >= 1):
         raise InputError(
             f"control is {settings.control}: it takes record, no arm, and a share below 1."
+        )
+    mixed = settings.interleave
+    if mixed and (not settings.record or settings.arm or settings.control or mixed > 1):
+        raise InputError(
+            f"interleave is {mixed}: it takes record, no arm, no control, and a share up to 1."
         )
     if not settings.arm:
         return None

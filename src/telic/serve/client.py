@@ -29,6 +29,9 @@ class Client:
         API key, which may name any of its tenant's users; or a user's token.
     timeout : float
         Seconds to wait for an answer.
+    pad : int
+        Bytes to which the body of each request is filled up with white space, or to twice, four
+        times … as many, so that its size tells little of what is typed; 0: not padded.
 
     Examples
     --------
@@ -37,13 +40,13 @@ class Client:
     [{'text': 'salmon', 'url': 'http://127.0.0.1:8000/search?q=salmon'}]
     """
 
-    def __init__(self, address: str, *, key: str = "", timeout: float = 5.0) -> None:
+    def __init__(self, address: str, *, key: str = "", timeout: float = 5.0, pad: int = 0) -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ServiceError(f"{address!r} is no address, expected https://NAME.")
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
-        self._base = parts.path.rstrip("/")
+        self._base, self._pad = parts.path.rstrip("/"), pad
         self._headers = {"Content-Type": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -127,7 +130,10 @@ class Client:
         self._connection.close()
 
     def _post(self, path: str, given: dict[str, Any]) -> Any:
-        body = json.dumps(given)
+        body, size = json.dumps(given), self._pad
+        while 0 < size < len(body):  # in ASCII: a character is a byte
+            size *= 2
+        body = body.ljust(size)
         for last in (False, True):  # a connection that was kept may have been ended meanwhile
             try:
                 self._connection.request("POST", self._base + path, body, self._headers)

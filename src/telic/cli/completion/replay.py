@@ -58,13 +58,24 @@ def trial(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each arm of a trial is worth, even if the arms' shares changed over time."""
+    """Say what each arm of a trial is worth, even if the arms' shares changed over time.
+
+    Of lists that were drawn from two orders (--interleave), say whose suggestions people took.
+    """
     import pyarrow as pa
 
-    from telic.completion.evaluation.trial import judge_trial
+    from telic.completion.evaluation.trial import judge_interleaving, judge_trial
 
     tables = [_recorded(path) for path in recorded]
-    found = judge_trial(pa.concat_tables(tables, promote_options="default"), first=first)
+    table = pa.concat_tables(tables, promote_options="default")
+    if "teams" in table.column_names and "arm" not in table.column_names:
+        mixed = judge_interleaving(table)
+        if as_json:
+            print_json(mixed.facts())
+        else:
+            show(mixed.table())
+        return
+    found = judge_trial(table, first=first)
     for arm in found.wrong:
         weight = found.weights[arm]
         console.print(

@@ -235,6 +235,7 @@ class Completer:
         where: Mapping[str, str] | None = None,
         boost: Mapping[str, Mapping[str, float]] | None = None,
         keep_static: bool = False,
+        interleave: np.random.Generator | None = None,
         at: int | None = None,
     ) -> Composition:
         """Begin a composition.
@@ -250,6 +251,8 @@ class Completer:
             Context → value → factor by which its phrases count as more popular.
         keep_static : bool
             Show the static order, as the control of a trial; the composition teaches all the same.
+        interleave : numpy.random.Generator, optional
+            Draws each list from the static order and the model's: see `telic.evaluate.team_draft`.
         at : int, optional
             When it begins, in microseconds since 1970, which signals look at; by default now.
 
@@ -264,9 +267,12 @@ class Completer:
                     f"filter {next(iter({**(where or {}), **(boost or {})}))!r}: the phrases of "
                     "this model have no contexts. Fit it on a list that has such a column."
                 )
-            return Composition(self, user, phone, keep_static=keep_static, at=at)
-        through = Filter(self.index, self.contexts, where, boost, unit=self.unit)
-        return Composition(self, user, phone, through, keep_static=keep_static, at=at)
+            through = None
+        else:
+            through = Filter(self.index, self.contexts, where, boost, unit=self.unit)
+        return Composition(
+            self, user, phone, through, keep_static=keep_static, interleave=interleave, at=at
+        )
 
     def suggest(
         self,

@@ -7,7 +7,7 @@ reasons for who asks.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from telic.completion.engine.folding import checked_form, encoded_prefix, fold
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.phone_ranker import Phone
 from telic.completion.learning.reranking_gains import Gains
+from telic.evaluate import team_draft
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -72,9 +73,10 @@ class Composition:
         through: Filter | None = None,
         *,
         keep_static: bool = False,
+        interleave: np.random.Generator | None = None,
         at: int | None = None,
     ) -> None:
-        self._filter, self._keep_static = through, keep_static
+        self._filter, self._keep_static, self._interleave = through, keep_static, interleave
         self.completer = completer
         self.user = user
         self._phone = phone
@@ -125,14 +127,15 @@ class Composition:
         may_rerank = (
             completer.model != "static" and user.reranks and completer.gate.open_at(len(prefix))
         )
-        served = not self._keep_static and (not completer.do_no_harm or user.check.open)
+        lets = not completer.do_no_harm or user.check.open
+        served = lets and not self._keep_static and self._interleave is None
         phone = self._phone if may_rerank and completer.phones is not None else None
         features = columns = parts = feedback = apps = None
         if completer.feeds_back:
             features, columns, parts, feedback = self._feedback.weighed(
                 numbers, relevance, completer.design, user.weights if may_rerank else None
             )
-        order = list(range(len(numbers)))
+        order, drawn = list(range(len(numbers))), None
         if may_rerank:
             scores = relevance if feedback is None else relevance + feedback
             if completer.phones is not None and phone is not None:
@@ -147,7 +150,12 @@ class Composition:
             self._gains.add(numbers, order, served=served)
         if not served:
             # The static order knows no query that one user alone submitted.
-            order = [i for i, number in enumerate(ids) if told is None or number < OTHERS]
+            static = [i for i, number in enumerate(ids) if told is None or number < OTHERS]
+            if self._interleave is not None:
+                drawn = team_draft(
+                    static, order if lets else static, length=show, seed=self._interleave
+                )
+            order = static if drawn is None else cast(list[int], drawn.items)
             feedback, apps, signals = None, None, None
         last = self._last = Keystroke(
             completer, numbers, relevance, features, columns, parts, phone, served, told
@@ -155,7 +163,7 @@ class Composition:
         rows = order[:show]
         shown = [ids[i] for i in rows]
         self._shown = typed, shown, at
-        listed = Listed(shown, rows, relevance, feedback, apps, last, self._texts, signals)
+        listed = Listed(shown, rows, relevance, feedback, apps, last, self._texts, signals, drawn)
         if completer.words is not None and len(rows) < show and typed:
             self._add_beyond(prefix, typed, listed, show - len(rows))
         return listed
@@ -180,9 +188,9 @@ class Composition:
         ]
         live, mine = self.completer.live, {number for number, _ in own}
         own += [
-            (number, live.weight(number) + float(self._added(np.array([number]))[0]))
-            for form, number in live.having(tokens)
-            if not form.startswith(typed) and number not in mine and self._passes(number)
+            (number, weight)
+            for form, number, weight in live.having(tokens, self._filter, mine)
+            if not form.startswith(typed)
         ]
         found = beyond(
             self.completer, prefix, there=there, wanted=wanted, own=own, through=self._filter
@@ -316,45 +324,16 @@ class Composition:
 
     def _changed(self, typed: bytes, own: set[int]) -> list[OwnQuery]:
         """Return the heaviest of what was added or counted up since, besides own queries."""
-        live, index = self.completer.live, self.completer.index
-
-        def fits(numbers: np.ndarray) -> np.ndarray:
-            may = ~np.isin(numbers, list(own))
-            if self._filter is not None:  # what was added since is limited to nothing
-                there = numbers < len(index)
-                allowed = self._filter.contexts.allowed
-                may[there] &= allowed(self._filter.wanted, numbers[there])
-            return may
-
+        live = self.completer.live
         return [
             OwnQuery(form, live.order(number, form), number, weight)
-            for form, number, weight in live.heaviest(typed, self.completer.n, fits, self._added)
+            for form, number, weight in live.heaviest(typed, self.completer.n, self._filter, own)
         ]
-
-    def _added(self, numbers: np.ndarray) -> np.ndarray:
-        """Return what boosts add to the weights of phrases; to what was added since, nothing."""
-        added = np.zeros(len(numbers))
-        if self._filter is not None:
-            there = numbers < len(self.completer.index)
-            added[there] = self._filter.added(numbers[there])
-        return added
-
-    def _passes(self, number: int) -> bool:
-        """Whether a phrase passes the filter; what was added since is limited to nothing."""
-        if self._filter is None or number >= len(self.completer.index):
-            return True
-        allowed = self._filter.contexts.allowed(self._filter.wanted, np.array([number]))
-        return bool(allowed[0])
 
     def _number(self, text: str) -> int:
         """Return a text's id in the catalogue, or a number beyond them."""
-        id = self._find(text)
+        id = self.completer.live.shown_as(text, self._filter)
         return id if id >= 0 else self._other(text)
-
-    def _find(self, text: str) -> int:
-        if self._filter is not None:
-            return self._filter.find(text)
-        return self.completer.live.find(text)
 
     def _other(self, text: str) -> int:
         number = self._own.others.get(text, self._others.get(text, -1))

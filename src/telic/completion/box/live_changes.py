@@ -3,7 +3,7 @@
 import threading
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from telic.completion.box.word_and_typo_matches import OwnWords
-from telic.completion.engine.filters import NO_VALUE
-from telic.completion.engine.folding import checked_form, fold
+from telic.completion.engine.filters import NO_VALUE, Filter
+from telic.completion.engine.folding import checked_form, encoded_prefix, fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.rules import DenyList
 from telic.completion.engine.word_index import WordIndex
@@ -66,12 +66,13 @@ class Live:
     # Where each added phrase would stand among the ids.
     _stands: list[int] = field(default_factory=list)
     # Changed and added phrases in the order of an index that has them: folded form, spelling and
-    # number; with their numbers and weights as columns.
+    # number; with columns of their numbers, weights, and first numbers of their texts.
     _forms: list[tuple[bytes, str, int]] = field(default_factory=list)
     _places: "array[int]" = field(default_factory=lambda: array("q"))
     _heft: "array[float]" = field(default_factory=lambda: array("d"))
+    _firsts: "array[int]" = field(default_factory=lambda: array("q"))
     _known: dict[str, int] = field(default_factory=dict)
-    _words: "OwnWords | None" = field(default=None, repr=False, compare=False)
+    _words: "tuple[list[bytes], OwnWords] | None" = field(default=None, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -79,7 +80,7 @@ class Live:
         return len(self._texts) + len(self.gone) + len(self.weights) - len(self._numbers)
 
     def put(self, phrase: str, popularity: float) -> None:
-        """Add a phrase, or give a known one another popularity.
+        """Add a phrase, or give a known one another popularity, in all of its contexts.
 
         Raises
         ------
@@ -88,30 +89,37 @@ class Live:
             `telic.data.contracts.MAX_COUNT`.
         """
         with self._lock:
-            self._put(phrase, self.unit * np.log1p(_checked(popularity)))
+            weight = self.unit * np.log1p(_checked(popularity))
+            self._put(phrase, dict.fromkeys(self._numbers_of(phrase), weight))
 
     def increment(self, phrase: str, by: float = 1.0) -> None:
-        """Count a phrase up; one that is not there, or was deleted, begins at 0.
+        """Count a phrase up, in each of its contexts; one that is not there begins at 0.
 
         With recency in the weights this is an approximation: the count is added to the popularity
         that alone would give the phrase its weight.
         """
         with self._lock:
-            number = self.find(phrase)
-            known = np.expm1(self.weight(number) / self.unit) if number >= 0 else 0.0
-            self._put(phrase, self.unit * np.log1p(known + _checked(by)))
+            count, weights = _checked(by), {}
+            for number in self._numbers_of(phrase):
+                there = number in self.weights or number < len(self.index)
+                known = np.expm1(self.weight(number) / self.unit) if there else 0.0
+                weights[number] = self.unit * np.log1p(known + count)
+            self._put(phrase, weights)
 
     def delete(self, phrase: str) -> bool:
         """Delete a phrase in every spelling that folds as it does; say whether there was one."""
         with self._lock:
             form = checked_form(phrase, "phrase").encode()
             found = [id for id in self.index.alike(phrase) if id not in self.gone]
-            added = [n for f, _, n in self._with(form) if f == form and n >= len(self.index)]
-            for number in [*found, *added]:
-                self._forget(form, number)
+            first, last = self._range_of(form)
+            changed = self._forms[first:last]
+            self._replace(first, last, [])
+            for _, text, number in changed:
+                del self.weights[number]
+                self._numbers.pop(text, None)
             self.gone |= set(found)
             self.version += 1
-            return bool(found or added)
+            return bool(found or changed)
 
     def check(self, phrase: str, count: float = 0.0, *, deleted: bool = False) -> str:
         """Return a phrase's folded form; raise what `put` would of it and a count, or `delete`."""
@@ -152,40 +160,43 @@ class Live:
         return [(form, number) for form, _, number in self._with(typed)]
 
     def heaviest(
-        self,
-        typed: bytes,
-        n: int,
-        fits: Callable[[np.ndarray], np.ndarray],
-        added: Callable[[np.ndarray], np.ndarray],
+        self, typed: bytes, n: int, through: Filter | None, besides: Collection[int] = ()
     ) -> list[tuple[bytes, int, float]]:
         """Return the n heaviest of those that `changed` gives, with weights; of equal, the first.
 
-        `fits` says of an array of numbers which may be, `added` what to add to their weights.
+        A text in several contexts comes once, as the heaviest that passes a filter, whose boosts
+        count; not at all if one of its numbers is among those `besides` which others are asked for.
         """
         if not self._forms:
             return []
         with self._lock:
-            first, last = self._range(typed)
-            numbers = np.array(self._places[first:last])
-            weights = np.array(self._heft[first:last]) + added(numbers)
-            places = np.flatnonzero(fits(numbers))
-            if len(places) > n:
-                least = np.partition(weights[places], -n)[-n]
-                above, equal = (places[weights[places] > least], places[weights[places] == least])
-                places = np.sort(np.concatenate([above, equal[: n - len(above)]]))
-            forms = [self._forms[first + place] for place in places.tolist()]
-            heavy = zip(forms, weights[places].tolist(), strict=True)
-            return [(form, number, weight) for (form, _, number), weight in heavy]
+            return self._best(np.arange(*self._range(typed)), through, besides, n)
 
-    def having(self, tokens: list[str]) -> list[tuple[bytes, int]]:
-        """Return the changed or added phrases that have begun words for all tokens."""
+    def having(
+        self, tokens: list[str], through: Filter | None, besides: Collection[int] = ()
+    ) -> list[tuple[bytes, int, float]]:
+        """Return, as `heaviest` does, all that have begun words for all tokens."""
         if not self._forms:
             return []
         with self._lock:
             if self._words is None:
-                self._words = OwnWords([form for form, _, _ in self._forms])
-            found = [self._forms[place] for place in self._words.matching(tokens)]
-            return [(form, number) for form, _, number in found]
+                forms = list(dict.fromkeys(form for form, _, _ in self._forms))
+                self._words = forms, OwnWords(forms)
+            forms, words = self._words
+            found = [np.arange(*self._range_of(forms[at])) for at in words.matching(tokens)]
+            places = np.concatenate([np.empty(0, np.int64), *found])
+            return self._best(places, through, besides)
+
+    def shown_as(self, phrase: str, through: Filter | None) -> int:
+        """Return the number by which a phrase is suggested through a filter, -1 if it is not."""
+        number = self.find(phrase)
+        if through is None or number < 0:
+            return number
+        if number not in self.weights:
+            return through.find(phrase)
+        with self._lock:
+            places = np.arange(*self._range_of(encoded_prefix(phrase), phrase))
+            return next((number for _, number, _ in self._best(places, through)), -1)
 
     def left(self, ids: np.ndarray) -> np.ndarray:
         """Return those ids that are neither deleted nor changed."""
@@ -218,37 +229,78 @@ class Live:
         with self._lock:
             self.gone |= set(stored["gone"])
             self.version += 1
+            texts: dict[str, dict[int, float]] = {}
             for id, weight in stored["changed"].items():
-                self._put(self.index.phrase(int(id)), weight)
+                texts.setdefault(self.index.phrase(int(id)), {})[int(id)] = weight
+            for text, weights in texts.items():
+                self._put(text, weights)
             for text, weight in stored["added"].items():
-                self._put(text, weight)
+                self._put(text, dict.fromkeys(self._numbers_of(text), weight))
 
-    def _put(self, phrase: str, weight: float) -> None:
+    def _numbers_of(self, phrase: str) -> list[int]:
+        """Return the numbers of a phrase in exactly this spelling; of a new one, its own to be."""
+        if (added := self.added(phrase)) >= 0:
+            return [added]
+        ids = [id for id in self.index.spelled_as(phrase) if id not in self.gone]
+        return ids or [self._known.get(phrase, len(self.index) + len(self._texts))]
+
+    def _put(self, phrase: str, weights: Mapping[int, float]) -> None:
+        """Set the weights of a phrase, by number."""
         form = self.check(phrase).encode()
-        number = self.find(phrase)
-        if number < 0:
-            number = self._known.setdefault(phrase, len(self.index) + len(self._texts))
+        for number in weights:
             if number == len(self.index) + len(self._texts):
+                self._known[phrase] = number
                 self._texts.append(phrase)
                 self._stands.append(self.index.place(phrase).at)
-            self._numbers[phrase] = number
-        place = bisect_left(self._forms, (form, phrase, number))
-        if number not in self.weights:
-            self._forms.insert(place, (form, phrase, number))
-            self._places.insert(place, number)
-            self._heft.insert(place, 0.0)
-        self.weights[number] = self._heft[place] = float(weight)
-        self._words = None
+            if number >= len(self.index):
+                self._numbers[phrase] = number
+        first, last = self._range_of(form, phrase)
+        numbers = sorted({*self._places[first:last], *weights})
+        self.weights.update(weights)
+        self._replace(first, last, [(form, phrase, number) for number in numbers])
         self.version += 1
 
-    def _forget(self, form: bytes, number: int) -> None:
+    def _replace(self, first: int, last: int, forms: list[tuple[bytes, str, int]]) -> None:
+        """Put the changed phrases of one text, or none, where there were others of a form."""
+        numbers = [number for _, _, number in forms]
+        self._forms[first:last] = forms
+        self._places[first:last] = array("q", numbers)
+        self._heft[first:last] = array("d", [self.weights[number] for number in numbers])
+        self._firsts[first:last] = array("q", numbers[:1] * len(numbers))
         self._words = None
-        if self.weights.pop(number, None) is not None:
-            text = self.text(number) if number >= len(self.index) else self.index.phrase(number)
-            place = bisect_left(self._forms, (form, text, number))
-            del self._forms[place], self._places[place], self._heft[place]
-        if number >= len(self.index):
-            del self._numbers[self.text(number)]
+
+    def _best(
+        self,
+        places: np.ndarray,
+        through: Filter | None,
+        besides: Collection[int] = (),
+        n: int | None = None,
+    ) -> list[tuple[bytes, int, float]]:
+        """Return the n heaviest of some places, in their order, each text once: see `heaviest`."""
+        numbers, firsts = (
+            np.frombuffer(each, np.int64)[places] for each in (self._places, self._firsts)
+        )
+        weights = np.frombuffer(self._heft)[places]
+        may = np.ones(len(places), bool)
+        if besides:
+            may = ~np.isin(firsts, firsts[np.isin(numbers, list(besides))])
+        if through is not None:  # what was added since is limited to nothing, and not boosted
+            there = numbers < len(self.index)
+            may[there] &= through.contexts.allowed(through.wanted, numbers[there])
+            weights[there] += through.added(numbers[there])
+        rows = np.flatnonzero(may)
+        begins = np.flatnonzero(np.diff(firsts[rows], prepend=-1))
+        if len(begins) < len(rows):  # a text is in several contexts
+            texts = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
+            heavy = weights[rows] == np.maximum.reduceat(weights[rows], begins)[texts]
+            rows = rows[heavy][np.unique(texts[heavy], return_index=True)[1]]
+        if n is not None and len(rows) > n:
+            least = np.partition(weights[rows], -n)[-n]
+            above, equal = rows[weights[rows] > least], rows[weights[rows] == least]
+            rows = np.sort(np.concatenate([above, equal[: n - len(above)]]))
+        return [
+            (self._forms[places[row]][0], int(numbers[row]), float(weights[row])) for row in rows
+        ]
 
     def _with(self, typed: bytes) -> list[tuple[bytes, str, int]]:
         first, last = self._range(typed)
@@ -258,6 +310,15 @@ class Live:
         """Return where forms begin with a prefix; no UTF-8 has the byte that ends the range."""
         first = bisect_left(self._forms, (typed,))
         return first, bisect_left(self._forms, (typed + b"\xff",), first)
+
+    def _range_of(self, form: bytes, spelling: str | None = None) -> tuple[int, int]:
+        """Return where those of one form are, or of one spelling of it."""
+        if spelling is None:
+            ends: tuple[Any, Any] = (form,), (form + b"\0",)
+        else:
+            ends = (form, spelling), (form, spelling + "\0")
+        first = bisect_left(self._forms, ends[0])
+        return first, bisect_left(self._forms, ends[1], first)
 
 
 def compacted(completer: "Completer") -> "Completer":

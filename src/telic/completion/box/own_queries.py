@@ -64,7 +64,7 @@ class OwnQueries:
             if place.there:
                 if place.at in live.gone:
                     return -1
-                return place.at if through is None else through.find(query)
+                return place.at if through is None else live.shown_as(query, through)
             if (added := live.added(query)) >= 0:
                 return added
             return others.setdefault(query, OTHERS + len(others))

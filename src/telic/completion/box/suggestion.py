@@ -9,6 +9,7 @@ import numpy as np
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import Phone
 from telic.completion.signals.ranker import in_words
+from telic.evaluate import Interleaved
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -119,6 +120,8 @@ class Listed:
     """Gives the texts of numbers."""
     signals: np.ndarray | None = None
     """None where they add nothing."""
+    drawn: Interleaved | None = None
+    """Whether the static order, 0, or the model's, 1, put each row there, where both were mixed."""
     beyond: list[float] = field(default_factory=list)
     """Scores of those shown that do not start with the prefix; they come last."""
 

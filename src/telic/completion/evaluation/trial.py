@@ -1,4 +1,4 @@
-"""Arms of a trial side by side, from what services recorded of it."""
+"""Arms of a trial side by side, or in one list, from what services recorded of it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.errors import InputError
-from telic.evaluate import Value, ips, mean_weight, snips
+from telic.evaluate import Interleaved, Value, ips, mean_weight, preference, snips
 from telic.report.table import Table
 
 MEASURES = ("acceptance", "MRR", "keystrokes saved")
@@ -130,6 +130,72 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
             base = base or found
     weights = {name: mean_weight(propensity, arm == name, user) for name in arms}
     return TrialResult(len(table), len(set(user)), observed, values, weights)
+
+
+@dataclass(frozen=True)
+class InterleavingResult:
+    """What `judge_interleaving` found."""
+
+    compositions: int
+    users: int
+    static: int
+    """Compositions in which a pick of the static order was taken from the list."""
+    model: int
+    """Those in which one of the model's was."""
+    preference: Value
+    """Mean, over compositions, of 1 for the model's and −1 for the static order's."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what ``telic completion trial --json`` shows."""
+        counts = {
+            name: getattr(self, name) for name in ("compositions", "users", "static", "model")
+        }
+        names = (f"preference{end}" for end in ("", "_low", "_high"))
+        return counts | dict(zip(names, map(_number, _ends(self.preference)), strict=True))
+
+    def table(self) -> Table:
+        """Return the table for people."""
+        spread = "{:+.4f} [{:+.4f}, {:+.4f}]"
+        columns = {"taken from the list": ",", "of the static order": ",", "of the model": ","}
+        columns |= {"preference for the model": spread}
+        taken = self.static + self.model
+        row = [taken, self.static, self.model, [*_ends(self.preference)]]
+        title = f"Whose suggestions people took, in {self.compositions:,} interleaved compositions"
+        note = "A 95 % interval, with users as the unit: where both orders are equally good, it "
+        note += "has 0 in it."
+        return Table(title, columns, [row], note)
+
+
+def judge_interleaving(compositions: pa.Table) -> InterleavingResult:
+    """Say whose suggestions people took where lists were drawn from two orders.
+
+    Parameters
+    ----------
+    compositions : pyarrow.Table
+        What `telic.data.ubi.read_ubi` gives of a service that recorded with ``interleave``.
+
+    Raises
+    ------
+    InputError
+        If no list was drawn from two orders.
+    """
+    if "teams" not in compositions.column_names:
+        raise InputError("no list was interleaved. Serve with --record FOLDER --interleave SHARE.")
+    table = compositions.filter(compositions["teams"].is_valid())
+    credit = []
+    columns = (table[name].to_pylist() for name in ("query", "selected", "teams", "keystrokes"))
+    for query, selected, teams, keystrokes in zip(*columns, strict=True):
+        shown = keystrokes[-1]["suggestions"][: len(teams)]
+        drawn = Interleaved(shown, [int(team) for team in teams], 1.0)
+        credit.append(preference(drawn, None if selected is None else query))
+    each, user = np.array(credit, float), np.array(table["user"].to_pylist(), object)
+    return InterleavingResult(
+        len(each),
+        len(set(user)),
+        int((each < 0).sum()),
+        int((each > 0).sum()),
+        ips(each, np.ones(len(each)), np.ones(len(each)), user),
+    )
 
 
 def _rewards(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from http import HTTPStatus
 
+from starlette.types import Message, Send
+
 
 def padded(body: bytes, status: int, headers: Iterable[tuple[bytes, bytes]], least: int) -> bytes:
     """Return a JSON body with white space behind it, so that its reply has one of a few sizes.
@@ -32,6 +34,28 @@ def padded(body: bytes, status: int, headers: Iterable[tuple[bytes, bytes]], lea
     while (length := _filling(size - head)) < len(body):
         size *= 2
     return body.ljust(length)
+
+
+def padding(send: Send, least: int) -> Send:
+    """Return what sends an answer padded: its head waits for the end of its body."""
+    start: Message = {}
+    body = b""
+
+    async def padded_send(message: Message) -> None:
+        nonlocal start, body
+        if message["type"] == "http.response.start":
+            start = message
+            return
+        body += message.get("body", b"")
+        if message.get("more_body"):
+            return
+        others = [field for field in start["headers"] if field[0].lower() != b"content-length"]
+        whole = padded(body, start["status"], others, least)
+        length = (b"content-length", b"%d" % len(whole))
+        await send({**start, "headers": [length, *others]})
+        await send({"type": "http.response.body", "body": whole})
+
+    return padded_send
 
 
 def _filling(room: int) -> int:

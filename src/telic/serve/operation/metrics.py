@@ -95,6 +95,19 @@ class Metrics:
             multiprocess_mode="livemin",
             registry=registry,
         )
+        self._removed = Counter(
+            "telic_store_rows_removed",
+            "Oldest rows of the store that were removed, as there were too many.",
+            ["table"],
+            registry=registry,
+        )
+        self._full = Gauge(
+            "telic_store_bound_reached",
+            "1 once the store had as many rows of a table as it may have.",
+            ["table"],
+            multiprocess_mode="livemax",
+            registry=registry,
+        )
         self._gate = Gauge(
             "telic_gate_open",
             "1 where feedback re-ranks prefixes of these lengths.",
@@ -173,6 +186,14 @@ class Metrics:
     def compositions(self, count: int) -> None:
         """Say how many are open."""
         self._open.set(count)
+
+    def removed(self, table: str, rows: int) -> None:
+        """Count rows that were removed from the store."""
+        self._removed.labels(table).inc(rows)
+
+    def bound_reached(self, table: str) -> None:
+        """Say that the store has as many rows as it may have."""
+        self._full.labels(table).set(1)
 
     def store(self, works: bool) -> None:
         """Say whether the store works."""

@@ -76,8 +76,9 @@ class Settings:
     )
     pad_replies: int = setting(
         0,
-        "bytes to which each answer to a keystroke is filled up with white space, or to twice, "
-        "four times … as many, so that its size tells little of what was typed; 0: not padded",
+        "bytes to which each answer to a keystroke or submission is filled up with white space, or "
+        "to twice, four times … as many, so that its size tells little of what was typed; 0: not "
+        "padded",
         least=0,
         most=2**20,
     )
@@ -119,6 +120,24 @@ class Settings:
         "phrases that POST /phrases may have changed since the list was built; from then on it "
         "only deletes",
         least=1,
+    )
+    max_submissions: int = setting(
+        10_000_000,
+        "submissions that the database keeps; every ten minutes the oldest beyond that are "
+        "removed, and one of them that is sent again counts again; 0: any number",
+        least=0,
+    )
+    max_states: int = setting(
+        1_000_000,
+        "users' states that the database keeps, over all models; every ten minutes those beyond "
+        "that are removed which learned longest ago, and their users begin anew; 0: any number",
+        least=0,
+    )
+    max_batches: int = setting(
+        1_000_000,
+        "batches of changes that the database keeps, since every start may need them; one more is "
+        "refused; 0: any number",
+        least=0,
     )
     compact_after: int = setting(
         2_000,
@@ -176,6 +195,12 @@ class Settings:
         0.0,
         "with record: the share of recorded compositions, drawn one by one, that keep the static "
         "order: the arm with which a trial compares the model; see telic completion trial",
+        least=0,
+    )
+    interleave: float = setting(
+        0.0,
+        "with record: the share of recorded compositions whose lists are drawn from the static "
+        "order and the model's by turns; see telic completion trial",
         least=0,
     )
     traces: bool = setting(

@@ -13,7 +13,10 @@
  *             box is submitted; without a form only the event is sent.
  *   token     what proves the user, signed by your server; a visitor's of the service's by default
  *   consent   says that who types agreed to be recorded, where the service records
- * Properties: value, token, client, template (suggestion → a Node or text to show).
+ *   where     contexts to suggest within, as JSON: '{"category": "travel"}'
+ *   boost     values of contexts that count as more popular, or less: '{"category": {"travel": 3}}'
+ *   pad       bytes to which each request's body is filled up, or to twice, four times … as many
+ * Properties: value, token, client, where and boost (objects), template (suggestion → a Node or text to show).
  * Events: "telic-search" with detail {query, suggestion}; preventDefault() keeps the page from leaving.
  */
 (() => {
@@ -36,6 +39,16 @@
       this.service = new URL(service.endsWith("/") ? service : `${service}/`, document.baseURI).href;
       this.token = token;
       this.visitor = null;
+      this.pad = 0;
+    }
+
+    /** Return JSON filled up with white space, so that its size tells little of what is typed. */
+    padded(body) {
+      const text = JSON.stringify(body);
+      const bytes = new TextEncoder().encode(text).length;
+      let size = this.pad;
+      while (size > 0 && size < bytes) size *= 2;
+      return text + " ".repeat(Math.max(0, size - bytes));
     }
 
     async credentials() {
@@ -72,7 +85,7 @@
       const response = await fetch(this.service + path, {
         method: "POST",
         headers: { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) },
-        body: JSON.stringify(body),
+        body: this.padded(body),
         credentials: "omit",
         keepalive,
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
@@ -96,8 +109,9 @@
     }
 
     /** Return suggestions [{text, url, id, payload}] for what stands in the box. */
-    async suggest(q, { composition, t, consent, signal } = {}) {
-      const [, texts, , urls, more] = await this.ask("suggest", { q, composition, t, consent }, { signal });
+    async suggest(q, { composition, t, consent, where, boost, signal } = {}) {
+      const body = { ...where, q, composition, t, consent, boost };
+      const [, texts, , urls, more] = await this.ask("suggest", body, { signal });
       return texts.map((text, i) => ({ url: urls[i], ...more?.suggestions?.[i], text }));
     }
 
@@ -137,12 +151,13 @@
 
   class TelicSearch extends HTMLElement {
     static formAssociated = true;
-    static observedAttributes = ["label", "placeholder", "token", "src"];
+    static observedAttributes = ["label", "placeholder", "token", "src", "pad", "where", "boost"];
 
     constructor() {
       super();
       this.internals = this.attachInternals();
-      this.template = null;
+      this.template ??= null; // pages may have set it before this file came
+      this.limits = { where: undefined, boost: undefined };
       this.suggestions = [];
       this.typed = ""; // what the list that stands answers
       this.active = -1;
@@ -161,7 +176,13 @@
     }
 
     connectedCallback() {
-      this.client ??= new TelicClient(this.getAttribute("src") ?? HOME, this.getAttribute("token") ?? "");
+      for (const early of ["where", "boost"]) {
+        if (!Object.hasOwn(this, early)) continue;
+        const given = this[early];
+        delete this[early];
+        this[early] = given;
+      }
+      this.client ??= this.made();
       this.name();
     }
 
@@ -170,9 +191,17 @@
     }
 
     attributeChangedCallback(attribute, _, value) {
-      if (attribute === "token" && this.client) this.client.token = value ?? "";
-      else if (attribute === "src" && this.client) this.client = new TelicClient(value ?? HOME, this.token);
+      if (attribute === "where" || attribute === "boost") this[attribute] = JSON.parse(value) ?? undefined;
+      else if (attribute === "token" && this.client) this.client.token = value ?? "";
+      else if (attribute === "src" && this.client) this.client = this.made();
+      else if (attribute === "pad" && this.client) this.client.pad = this.pad;
       else this.name();
+    }
+
+    made() {
+      const client = new TelicClient(this.getAttribute("src") ?? HOME, this.token);
+      client.pad = this.pad;
+      return client;
     }
 
     name() {
@@ -184,6 +213,11 @@
 
     get value() { return this.input.value; }
     set value(text) { this.input.value = text; this.internals.setFormValue(text); }
+    get where() { return this.limits.where; }
+    set where(contexts) { this.limit({ where: contexts }); }
+    get boost() { return this.limits.boost; }
+    set boost(factors) { this.limit({ boost: factors }); }
+    get pad() { return Math.max(0, parseInt(this.getAttribute("pad"), 10) || 0); }
     get token() { return this.client?.token ?? this.getAttribute("token") ?? ""; }
     set token(token) { this.setAttribute("token", token); }
 
@@ -241,6 +275,15 @@
       keys[event.key]();
     }
 
+    /** Ask within other limits: those of a composition hold until its end, so another begins. */
+    limit(given) {
+      Object.assign(this.limits, given);
+      const typing = this.composition !== null;
+      this.composition = null;
+      if (typing) this.ask();
+      else this.show([], this.value);
+    }
+
     isOld() {
       return this.typed !== this.value;
     }
@@ -259,7 +302,8 @@
       try {
         const { signal } = asked.abort;
         const consent = this.hasAttribute("consent") || undefined;
-        const found = await this.client.suggest(asked.q, { composition: this.composition, t, consent, signal });
+        const options = { ...this.limits, composition: this.composition, t, consent, signal };
+        const found = await this.client.suggest(asked.q, options);
         if (asked !== this.asked) return;
         this.show(found, asked.q);
       } catch (error) {

@@ -2,6 +2,7 @@
 
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -26,6 +27,7 @@ from telic.serve.state.dashboard_figures import MAX_DAYS
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import Changes, checked_changes
+from telic.serve.state.row_trimming import RowTrimming
 from telic.serve.state.store import StoreError
 
 PAGE = files("telic.serve") / "page"
@@ -73,8 +75,9 @@ class Addresses:
         settings: Settings,
         metrics: Metrics,
         changes: Changes,
+        bounds: RowTrimming,
     ) -> None:
-        self._metrics, self.changes = metrics, changes
+        self._metrics, self.changes, self._bounds = metrics, changes, bounds
         self.compositions, self.journal, self.desk = compositions, journal, desk
         self.keystroke, self.access, self.settings = keystroke, access, settings
 
@@ -206,7 +209,10 @@ class Addresses:
         await self.journal.check()
         if self.journal.problem:
             raise StoreError(self.journal.problem)
-        return JSONResponse({"status": "ok", "open_compositions": len(self.compositions)})
+        found: dict[str, Any] = {"status": "ok", "open_compositions": len(self.compositions)}
+        if self._bounds.reached:
+            found["bounds_reached"] = self._bounds.reached
+        return JSONResponse(found)
 
     async def readyz(self, request: Request) -> Response:
         """Say whether to send requests here; completions are answered without a store, too."""

@@ -23,6 +23,7 @@ from telic.data.ubi import (
     MAX_ID,
     QUERIES_GLOB,
     Arm,
+    Teams,
     keystroke_record,
     submission_record,
 )
@@ -141,7 +142,14 @@ class Recorder:
         began = datetime.now(UTC) - timedelta(seconds=at)
         return Recording(typing.user, began, typing.arm, typing.tenant, typing.network)
 
-    def keystroke(self, typing: Recording, prefix: str, at: float, shown: list[str]) -> None:
+    def keystroke(
+        self,
+        typing: Recording,
+        prefix: str,
+        at: float,
+        shown: list[str],
+        teams: Teams | None = None,
+    ) -> None:
         """Record the list that a keystroke was answered with, `at` seconds from the first."""
         typing.number += 1
         prefix = prefix.encode(errors="replace").decode()  # half a character is no text
@@ -156,6 +164,7 @@ class Recorder:
             arm=typing.arm,
             tenant=typing.tenant,
             network=typing.network,
+            teams=teams,
         )
         self._put("queries", record)
 

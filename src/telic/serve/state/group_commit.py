@@ -157,6 +157,10 @@ class Journal:
                 figures = self._store.figures
                 return await self._loop.run_in_executor(self._figures, figures, tenant, days)
 
+    async def trim(self) -> dict[str, int]:
+        """Remove what is over the store's bounds, however long it takes: see `Store.trim`."""
+        return await self._loop.run_in_executor(self._figures, self._store.trim)
+
     async def check(self) -> None:
         """Raise StoreError unless the store took a write within the last second."""
         now = self._loop.time()

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from secrets import SystemRandom
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from telic.completion import Completer, Composition, Phone, UserState
 from telic.completion.box.suggestion import Listed
 from telic.completion.engine.folding import encoded_prefix
-from telic.data.ubi import Arm
+from telic.data.ubi import Arm, Teams
 from telic.serve.callers.user_ids import tenant_of
 from telic.serve.operation.metrics import Metrics, Seen
 from telic.serve.operation.settings import Settings
@@ -63,6 +65,8 @@ class OpenComposition:
     boost: Boosts | None = None
     keep_static: bool = False
     """Whether it is one of a trial's control."""
+    interleave: np.random.Generator | None = None
+    """What draws its lists from the static order and the model's, if they are."""
     client_zero: float | None = None
     """The client's clock when the composition was opened."""
     at: float = 0.0
@@ -112,7 +116,7 @@ class OpenCompositions:
         clock: Callable[[], float] = time.monotonic,
         draw: Callable[[], float] = _SYSTEM.random,
     ) -> None:
-        self._draw = draw
+        self._draw, self._mixer = draw, np.random.default_rng()
         self.completer = completer
         self._before: Completer | None = None
         self._journal = journal
@@ -232,10 +236,12 @@ class OpenCompositions:
                 user, arm=self._drawn(), tenant=tenant, address=address
             )
         control = bool(recording and recording.arm and recording.arm.name == CONTROL)
+        share = self._settings.interleave if recording else 0.0
+        mixes = self._mixer if share and self._draw() < share else None
         typing = self.completer.compose(
-            owner.state, phone, where=where, boost=boost, keep_static=control
+            owner.state, phone, where=where, boost=boost, keep_static=control, interleave=mixes
         )
-        opened = OpenComposition(owner, typing, now, now, phone, where, boost, control)
+        opened = OpenComposition(owner, typing, now, now, phone, where, boost, control, mixes)
         opened.recording = recording
         if barred:
             return opened
@@ -281,7 +287,9 @@ class OpenCompositions:
         typing.shown_of = of
         typing.shown = typing.composition.listed(query, at=typing.at, show=SHOWN)
         if self._recorder and typing.recording:
-            self._recorder.keystroke(typing.recording, query, typing.at, typing.shown.texts())
+            texts, drawn = typing.shown.texts(), typing.shown.drawn
+            teams = drawn and Teams("".join(map(str, drawn.teams)), drawn.propensity)
+            self._recorder.keystroke(typing.recording, query, typing.at, texts, teams)
         return typing.shown
 
     async def submit(self, query: str, user: str, composition: str) -> Outcome:
@@ -318,6 +326,7 @@ class OpenCompositions:
             where=typing.where,
             boost=typing.boost,
             keep_static=typing.keep_static,
+            interleave=typing.interleave,
         )
 
     def _drawn(self) -> Arm | None:

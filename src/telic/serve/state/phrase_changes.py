@@ -19,7 +19,8 @@ from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.state.background_compaction import KeptList, KeptLists
 from telic.serve.state.group_commit import Journal
-from telic.serve.state.store import IdTakenError, Store, StoreError
+from telic.serve.state.row_trimming import RowTrimming
+from telic.serve.state.store import FullError, IdTakenError, Store, StoreError
 
 EVERY = 0.5
 """Seconds after which a process looks for what others have stored."""
@@ -57,6 +58,8 @@ class Changes:
     store : Store
     journal : Journal
     lists : KeptLists
+    bounds : RowTrimming
+        Is told when no more are taken.
 
     Raises
     ------
@@ -65,9 +68,15 @@ class Changes:
     """
 
     def __init__(
-        self, completer: Completer, store: Store, journal: Journal, lists: KeptLists
+        self,
+        completer: Completer,
+        store: Store,
+        journal: Journal,
+        lists: KeptLists,
+        bounds: RowTrimming,
     ) -> None:
         self._completer, self._journal, self._lists = completer, journal, lists
+        self._bounds = bounds
         self._before: Completer | None = None  # compositions that it began go on with it
         self._seen = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -112,7 +121,7 @@ class Changes:
         StoreError
             If it is not stored: send the same again.
         Problem
-            If other changes came under this id.
+            If other changes came under this id, or there are too many batches.
         """
         try:
             number = await self._journal.change(id, [list(change) for change in changes])
@@ -122,6 +131,14 @@ class Changes:
                 "id_taken",
                 "Other changes came under this id.",
                 "Take a new id for each batch.",
+            ) from None
+        except FullError:
+            self._bounds.reach("changes")
+            raise Problem(
+                409,
+                "too_many_batches",
+                "The database has as many batches of changes as it may have (max_batches).",
+                "Raise it, or fit the list with its changes and serve that on a new database.",
             ) from None
         await self._catch_up()
         return number

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Connection,
     DateTime,
     Engine,
+    Index,
     Integer,
     MetaData,
     Table,
@@ -33,6 +34,7 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    text,
     tuple_,
     update,
 )
@@ -43,8 +45,11 @@ from telic.data.databases import Gone, check_file, open_engine, shown
 from telic.errors import InputError
 from telic.serve.operation.metrics import Seen
 from telic.serve.state.dashboard_figures import figures
+from telic.serve.state.row_bounds import PART, Bounds, oldest_kept, remove_part
 
 _TABLES = MetaData()
+_LONG_AGO = "1970-01-01 00:00:00.000000"
+"""When states were written that have no time, as older versions wrote them."""
 SUBMISSIONS = Table(
     "submissions",
     _TABLES,
@@ -69,7 +74,9 @@ USER_STATES = Table(
     Column("user", Text, primary_key=True),
     Column("version", Integer, nullable=False, comment="submissions folded into it"),
     Column("state", JSON, nullable=False),
+    Column("at", DateTime, nullable=False, server_default=text(f"'{_LONG_AGO}'"), comment="UTC"),
 )
+_BY_AGE = Index("submissions_at", SUBMISSIONS.c.at), Index("user_states_at", USER_STATES.c.at)
 CHANGES = Table(
     "changes",
     _TABLES,
@@ -125,6 +132,10 @@ class IdTakenError(Exception):
     """A batch of changes was stored under this id that has others."""
 
 
+class FullError(Exception):
+    """There are as many batches of changes as there may be."""
+
+
 class Stored(NamedTuple):
     """A user's state, and how many submissions it holds."""
 
@@ -164,6 +175,8 @@ class Store:
         Its user states are kept apart from those of other models.
     max_history : int
         Distinct queries remembered of a user.
+    bounds : Bounds, optional
+        The most rows that it keeps.
 
     Raises
     ------
@@ -171,8 +184,15 @@ class Store:
         If the database cannot be opened.
     """
 
-    def __init__(self, url: str, completer: Completer, *, max_history: int = 1_000) -> None:
-        self.model = fingerprint(completer)
+    def __init__(
+        self,
+        url: str,
+        completer: Completer,
+        *,
+        max_history: int = 1_000,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self.model, self._bounds = fingerprint(completer), bounds or Bounds()
         self._completer = completer
         self._max_history = max_history
         self._closed = False
@@ -181,9 +201,12 @@ class Store:
         try:
             with self._writes.begin() as connection:
                 _TABLES.create_all(connection)
-                found = {
-                    column["name"] for column in inspect(connection).get_columns("submissions")
-                }
+                found = _columns(connection, SUBMISSIONS)
+                if "at" not in _columns(connection, USER_STATES):  # an older version's
+                    at = f"TIMESTAMP DEFAULT '{_LONG_AGO}' NOT NULL"
+                    connection.exec_driver_sql(f"ALTER TABLE user_states ADD COLUMN at {at}")
+                for index in _BY_AGE if "at" in found else ():
+                    index.create(connection, checkfirst=True)
         except SQLAlchemyError as error:
             raise InputError(f"{shown(url)}: cannot be opened ({_reason(error)}).") from None
         finally:
@@ -227,6 +250,8 @@ class Store:
             If nothing was written, or it cannot be known: it may be sent again.
         IdTakenError
             If other changes were written under this id.
+        FullError
+            If there are as many batches as there may be.
         """
         for _ in range(ATTEMPTS):
             try:
@@ -239,6 +264,8 @@ class Store:
                     number = 1 + (
                         connection.execute(select(func.max(CHANGES.c.number))).scalar() or 0
                     )
+                    if number > self._bounds.changes > 0:
+                        raise FullError
                     row = {"number": number, "id": id, "changes": changes, "at": _now()}
                     connection.execute(insert(CHANGES), [row])
                     return number
@@ -299,6 +326,20 @@ class Store:
         with self._transaction(self._writes) as connection:
             connection.execute(delete(PROBE))
             connection.execute(insert(PROBE).values(at=_now()))
+
+    def trim(self) -> dict[str, int]:
+        """Remove the oldest rows that are over the bounds; return how many, by table."""
+        removed = {}
+        bounds = (SUBMISSIONS, self._bounds.submissions), (USER_STATES, self._bounds.user_states)
+        for table, most in bounds:
+            removed[table.name], part = 0, PART
+            with self._transaction(self._engine) as connection:
+                before = most and connection.execute(oldest_kept(table, most)).scalar()
+            while before and part == PART and not self._closed:
+                with self._transaction(self._writes) as connection:
+                    part = remove_part(connection, table, before)
+                removed[table.name] += part
+        return removed
 
     def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
         """Return what the submissions of the last days say, of a tenant or of all."""
@@ -365,7 +406,7 @@ class Store:
         rows = [
             {
                 "of_model": self.model, "of_user": user, "version": states[user].version,
-                "state": states[user].state.as_json(),
+                "state": states[user].state.as_json(), "at": _now(),
             }
             for user in sorted(users)
         ]  # fmt: skip
@@ -398,6 +439,11 @@ class Store:
         finally:
             if self._closed:  # since this began: what it opened would stay open
                 self.release()
+
+
+def _columns(connection: Connection, table: Table) -> set[str]:
+    """Return the columns that a table has in the database."""
+    return {column["name"] for column in inspect(connection).get_columns(table.name)}
 
 
 def fingerprint(completer: Completer) -> str:
