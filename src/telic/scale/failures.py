@@ -4,6 +4,7 @@ import errno
 import sys
 import traceback
 from contextlib import suppress
+from typing import Any
 
 from telic.errors import JobError, TelicError
 
@@ -48,7 +49,8 @@ def portable(error: BaseException) -> Exception:
     """
     found: Exception = JobError(said(error))
     with suppress(Exception):  # whatever its own methods raise
-        kind, parts = error.__reduce__()[:2]
+        made_by: Any = error.__reduce__()
+        kind, parts = made_by[:2]
         known = getattr(sys.modules[kind.__module__], kind.__qualname__, None) is kind
         if known and all(isinstance(part, PLAIN) for part in parts):
             again = kind(*parts)
