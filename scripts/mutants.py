@@ -226,6 +226,7 @@ class Tests:
         self.imports = {path: imported(path) for path in [*tests, *sources]}
         self.files = tests
         self.kernels: dict[str, list[tuple[range, str]]] = {}
+        self.bodies: dict[str, set[int]] = {}
         self.mentions: dict[str, set[tuple[str, int]]] = defaultdict(set)
         for source in sources:
             path = str(source.relative_to(ROOT))
@@ -236,6 +237,12 @@ class Tests:
                 if isinstance(node, ast.FunctionDef)
                 and any("kernel" in ast.unparse(each) for each in node.decorator_list)
             ]
+            self.bodies[path] = {
+                line
+                for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            }
             for node in ast.walk(tree):
                 if isinstance(node, ast.Name | ast.Attribute):
                     name = node.id if isinstance(node, ast.Name) else node.attr
@@ -249,7 +256,9 @@ class Tests:
         while open_:
             file, line = open_.pop()
             name = next((name for inside, name in self.kernels[file] if line in inside), None)
-            if name is None:
+            if line not in self.bodies[file]:  # it ran at import, for whichever test came first
+                found |= set().union(*self.lines.get(file, {}).values())
+            elif name is None:
                 found |= self.lines.get(file, {}).get(line, set())
             elif name not in called:
                 called.add(name)
@@ -258,8 +267,7 @@ class Tests:
                     for other, at in self.mentions[name]
                     if other == file or ROOT / file in self.imports[ROOT / other]
                 ]
-        # What runs at import, as constants do, has no test of its own.
-        return found or set().union(*self.lines.get(path, {}).values())
+        return found
 
     def distance(self, start: Path, goal: Path) -> int | None:
         """How many imports lead from a file to another."""
