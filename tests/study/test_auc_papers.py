@@ -13,7 +13,7 @@ from telic.auc.compare import METHODS, DataSet, split
 from telic.cli import app
 from telic.errors import InputError
 from telic.report import Table
-from telic.study.auc_papers import paper001, side_by_side
+from telic.study.auc_papers import claims, paper001, side_by_side
 from telic.study.auc_papers import runs as auc_runs
 from telic.study.auc_papers.kept_results import NotStored, Results
 from telic.study.auc_papers.paper001 import TABLES as TABLES_001
@@ -27,6 +27,7 @@ from telic.study.auc_papers.side_by_side import (
     published_report,
     rerun,
 )
+from telic.study.claims import NotInRun, Tables, Verdict
 from telic.study.steps import Steps
 
 
@@ -238,3 +239,56 @@ def test_every_run_has_a_split_of_its_own_and_the_same_again():
         assert np.union1d(train, test).size == 200
         assert test.size == 40
         assert abs(data.positive[test].mean() - data.positive.mean()) < 0.02
+
+
+def claimed():
+    """A published table and this run's rows: a set of which nothing was run, one that is beaten."""
+    text = "diabetes .80±.02 .70±.02\nusps .90±.01 .95±.01\na9a .85±.03 .80±.03"
+    published = PublishedTable("t", parse(("SPAM-L2", "OPAUC"), text))
+    columns = {"set": "", "method": "", "ours": ".4f", "best linear": ".4f"}
+    rows = [
+        ["diabetes", "SPAM-L2", 0.83, 0.765],  # near, and published within reach
+        ["diabetes", "OPAUC", 0.745, 0.765],
+        ["usps", "SPAM-L2", 0.885, 0.92],
+        ["usps", "OPAUC", None, 0.92],  # published beyond reach
+        ["a9a", "SPAM-L2", None, None],
+    ]
+    return published, Tables([Table("t: test AUC", columns, rows)])
+
+
+def test_claims_on_auc_are_counted_over_what_was_run():
+    table, run = claimed()
+
+    def counted(claim):
+        found = claim.ours(run)
+        return (claim.rule.published, claim.rule.of), (found.value, found.of)
+
+    assert counted(claims.above("s", table, "SPAM-L2", "OPAUC")) == ((2, 3), (1, 1))
+    assert counted(claims.above("s", table, "OPAUC", "SPAM-L2")) == ((1, 3), (0, 1))
+    assert counted(claims.near("s", table)) == ((6, 6), (2, 3))
+    assert counted(claims.reachable("s", table)) == ((6, 6), (3, 4))
+    with pytest.raises(NotInRun, match="no such case"):
+        claims.near("s", table._replace(cells=table.cells[-1:])).ours(run)
+
+
+def test_one_published_auc_is_held_to_two_of_its_deviations():
+    table, run = claimed()
+    claim = claims.auc("s", table, "diabetes", "OPAUC")
+    assert (claim.rule.published, claim.rule.near) == (0.7, pytest.approx(0.04))
+    assert claim.ours(run).value == 0.745
+    assert claim.rule.verdict(claim.ours(run)) == Verdict.NOT
+    near = claims.auc("s", table, "usps", "SPAM-L2")
+    assert near.rule.verdict(near.ours(run)) == Verdict.HOLDS
+    with pytest.raises(NotInRun, match="this run has no SPAM-L2 on a9a"):
+        claims.auc("s", table, "a9a", "SPAM-L2").ours(run)
+
+
+def test_published_cells_stand_beside_those_that_were_run():
+    table, run = claimed()
+    shown = claims.printed("s", table).table(run)
+    assert shown.title == "s: test AUC, means over splits"
+    assert shown.rows == [
+        ["diabetes", [0.8, 0.83], [0.7, 0.745]],
+        ["usps", [0.9, 0.885], [0.95, None]],
+        ["a9a", [0.85, None], [0.8, None]],
+    ]
