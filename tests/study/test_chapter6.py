@@ -1,4 +1,5 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -343,14 +344,10 @@ def test_seeds_are_a_tenth_of_the_areas_that_have_some(tmp_path, monkeypatch):
         pq.write_table(pa.table(columns), tmp_path / f"dblp4area_{name}.parquet")
     asked = []
 
-    class Fitted:
-        quality = {"A-P-T": 3.0, "A-P": 1.0}
-
     def fit(paths, seeds, *, n_clusters, seed, threads):
         asked.append((paths, seeds))
-        one = Fitted()
-        one.labels = np.where(author % 4 == len(asked) - 1, 3, 0)
-        return one
+        labels = np.where(author % 4 == len(asked) - 1, 3, 0)
+        return SimpleNamespace(labels=labels, quality={"A-P-T": 3.0, "A-P": 1.0})
 
     monkeypatch.setattr(dblp, "fit_pathselclus", fit)
     rows = held_out(folder=tmp_path)

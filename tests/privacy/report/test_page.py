@@ -7,7 +7,7 @@ import pytest
 from tests.held import drawn, hold, page
 
 from telic.hin import Schema, network_from_arrays
-from telic.privacy import Adversary, Limits, apply_steps, risk_report, risks
+from telic.privacy import Adversary, Limits, apply_steps, measured_attack, risk_report, risks
 from telic.privacy.advice.advise import advise
 from telic.privacy.report.findings import gather, reasons, told_apart_by
 
@@ -96,6 +96,34 @@ def test_the_page_says_what_it_means_and_what_to_do(network):
     plain, _ = risk_report(network)
     assert "--max-risk 0.05 --max-highest 0.2" in plain.html()
     assert plain.html().count('class="plot"') == 1
+
+
+def test_each_part_of_the_work_is_told_before_it_begins(network):
+    told = []
+    risk_report(network, limits=Limits(risk=0.08), progress=told.append)
+    judged = [step for step in told if step.endswith("releases judged")]
+    numbers = [int(step.split()[0]) for step in judged]
+    assert numbers == sorted(numbers)  # a release may be judged again, at a farther distance
+    assert set(numbers) == set(range(1, max(numbers) + 1))
+    assert [step for step in told if step not in judged] == [
+        "risk by link types and distance",
+        "what each field adds",
+        "what can be inferred",
+        "running the attack",
+        "searching for a release",
+        "listing what can be coarsened",
+        *(f"what {field} adds" for field in ("city", "knows", "pays")),
+        "drawing the frontier",
+        "confirming by attack",
+    ]
+    told.clear()
+    steps = [{"method": "drop-links", "links": [name]} for name in ("knows", "pays")]
+    steps.insert(1, {"method": "suppress", "attribute": "city"})
+    apply_steps(network, steps, only=("drop-links",), progress=told.append)
+    assert told == ["drop-links", "drop-links"]
+    known = Adversary.of(network)
+    measured_attack(network, network, adversary=known, progress=told.append)
+    assert told[2:] == ["sorting what is known", "comparing"]
 
 
 def test_where_profiles_tell_all_the_picture_shows_links_alone(network):
