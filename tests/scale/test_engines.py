@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import distributed
 import numpy as np
@@ -35,6 +36,7 @@ from telic.scale import (
 )
 from telic.scale.arrays import fold
 from telic.scale.failures import Lost, LostWorker
+from telic.scale.job_folder import placed
 from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
 from telic.scale.retries import arrivals
@@ -394,6 +396,7 @@ class Scheduler:
     """A Dask client of workers that are not there."""
 
     status = "running"
+    scheduler = SimpleNamespace(address="tcp://s:1")
 
     def __init__(self, *workers):
         self.workers = {f"tcp://w{i}:1": worker for i, worker in enumerate(workers)}
@@ -541,3 +544,60 @@ def test_what_a_worker_wrote_must_be_seen_here(tmp_path):
     assert found[0] == {0: there, 1: None}
     assert found[1][0] == "kept"
     assert "was written where it ran, but is not here" in found[1][1]
+
+
+def test_what_a_worker_does_first_is_noted_and_what_it_writes_is_named(tmp_path, monkeypatch):
+    noted = []
+
+    class Worker:
+        address = "tcp://there:1"
+
+        def log_event(self, job, said):
+            noted.append((job, said))
+
+    monkeypatch.setattr(distributed, "get_worker", Worker)
+    task = Task(3, "part-1", None, 2**30)
+    done = dask_cluster._begin("job-7", functions.double, task, telic.__version__)
+    assert done.value == 6
+    assert noted == [("job-7", {"task": "part-1", "where": f"tcp://there:1 (pid {os.getpid()})"})]
+    name = cluster_check._touch(str(tmp_path))
+    assert files(tmp_path) == [name]
+    assert cluster_check._touch(str(tmp_path)) != name
+    assert len(files(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(("error", "said"), [(ImportError("a\nb"), "a"), (OSError(), "")])
+def test_workers_must_have_what_this_process_has(error, said):
+    def fails():
+        raise error
+
+    def other():
+        return ours | {"numpy": "0.1"}
+
+    ours = dask_cluster.versions()
+    dask_cluster.check_alike(Scheduler(worker(1, None), worker(1, None)))
+    with pytest.raises(InputError, match=r"worker tcp://w1:1 has numpy 0.1, this process"):
+        dask_cluster.check_alike(Scheduler(worker(1, None), worker(1, None, says=other)))
+    with pytest.raises(InputError, match=rf"cannot run telic \({type(error).__name__}: {said}\)"):
+        dask_cluster.check_alike(Scheduler(worker(1, None, says=fails)))
+    with pytest.raises(InputError, match=r"has no worker. Start one with: dask worker"):
+        dask_cluster.check_alike(Scheduler())
+
+
+def test_a_folder_that_is_written_twice_is_written_once(tmp_path):
+    with placed(tmp_path / "made") as first, placed(tmp_path / "made") as second:
+        for number, folder in enumerate((first, second)):
+            folder.mkdir()
+            (folder / str(number)).touch()
+    assert files(tmp_path) == ["made"]
+    assert files(tmp_path / "made") == ["1"]  # which ended first
+    for begin in (Path.mkdir, Path.touch):
+        with pytest.raises(KeyboardInterrupt):
+            broken(tmp_path / "broken", begin)
+    assert files(tmp_path) == ["made"]
+
+
+def broken(path, begin):
+    with placed(path) as temporary:
+        begin(temporary)
+        raise KeyboardInterrupt

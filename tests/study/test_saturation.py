@@ -99,8 +99,27 @@ def test_the_page_is_what_it_was():
     hold(file, [*page(report), *steps.asked])
 
 
+def test_where_nobody_loses_as_served_that_is_said():
+    rows = [
+        ["slow", protocol, 2, 0.3, [bare, 0, 0], [served, 0, 0], 1.0, 1.0, None]
+        for protocol, bare, served in (
+            ("careful", -0.02, -0.001),
+            ("careful", 0.01, -0.003),
+            ("bounded", -0.01, 0.0),
+            ("bounded", 0.02, 0.01),
+        )
+    ]
+    rows[1][0] = "fast"
+    assert saturation._worst(rows) == (
+        "The lowest gains of any typists: under careful −2.00 points everywhere (slow), −0.30 as "
+        "served (fast); under bounded −1.00 points everywhere (slow), none below zero as served."
+    )
+
+
 def test_what_is_asked_for_must_be_possible():
-    with pytest.raises(InputError, match="users is 2"):
-        saturation.study(Steps(), users=2)
+    with pytest.raises(InputError, match="users is 9 and seeds 2, expected at least 10 and 1"):
+        saturation.study(Steps(progress=pytest.fail), users=9)
+    with pytest.raises(InputError, match="users is 10 and seeds 0"):
+        saturation.study(Steps(progress=pytest.fail), users=10, seeds=0)
     with pytest.raises(KeyError):
         strangers(setting="unknown", protocol="careful", users=10, seed=0)
