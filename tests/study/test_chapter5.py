@@ -37,6 +37,14 @@ def test_the_optimum_agrees_with_newtons(problem):
     assert best.objective == pytest.approx(problem.objective(newton_optimum(problem)), abs=1e-11)
 
 
+def test_the_error_of_an_optimum_is_certified_relative_to_the_start(problem, monkeypatch):
+    found = solve_admm(problem, method="batch-admm", tol=1e-4, max_passes=200)
+    monkeypatch.setattr(experiments, "solve_admm", lambda *_, **options: found)
+    _, certified = experiments.optimum(problem)
+    start = problem.objective(np.zeros(problem.size)) - problem.objective(found.coef)
+    assert certified == pytest.approx(found.gap / start)
+
+
 @pytest.mark.slow  # several seconds for each set
 @pytest.mark.parametrize("name", list(experiments.SETS))
 def test_the_optima_of_the_real_sets_are_certified(name):
@@ -87,6 +95,7 @@ def test_the_study_runs_resumes_and_prints_json(tmp_path):
 
 
 def test_the_step_that_is_first_at_the_gap_is_taken_or_else_the_lowest(monkeypatch):
+    apart = []
     curves = {
         0.5: [[1, 1.0, 1e-5], [2, 2.0, 9e-7]],
         1.0: [[1, 1.0, 9e-7], [2, 2.0, 1e-8]],
@@ -97,10 +106,11 @@ def test_the_step_that_is_first_at_the_gap_is_taken_or_else_the_lowest(monkeypat
         experiments,
         "run",
         lambda best, method, *, multiple, seconds, seed: (
-            curves[multiple] and np.array(curves[multiple])
+            apart.append((seconds, seed)) or (curves[multiple] and np.array(curves[multiple]))
         ),
     )
     assert experiments._best_multiple(None, None, seconds=1.0, seed=0) == 1.0
+    assert apart == [(1.0, 10_000)] * 3  # the runs that are measured have the seeds from 0 on
     curves[1.0] = [[1, 1.0, 1e-3], [2, 2.0, 3e-4]]
     assert experiments._best_multiple(None, None, seconds=1.0, seed=0) == 0.5
     curves[0.5] = [[1, 1.0, 1e-5], [2, 2.0, 9e-4]]

@@ -134,6 +134,9 @@ def test_recovery_adds_up_its_seeds():
     assert found.rows[-1] == ["together", "2 of 2 ≥ .8", "1 of 2 ≥ .8", 80, 60, 0.75]
     assert snooping.rows[-1][:7] == ["together", "together", 30, 14, 15, 4, 5]
     assert snooping.rows[-1][7] == pytest.approx(100 / 30)
+    found, snooping = tables.recovery_tables("lda", seeds[1:])
+    assert found.rows[-1] == ["together", "1 of 1 ≥ .8", "1 of 1 ≥ .8", 40, 30, 0.75]
+    assert snooping.rows[-1][:7] == ["together", "together", 20, 9, 9, 3, 3]
 
 
 def test_the_table_by_the_simulators_knob_says_what_was_simulated():
