@@ -227,6 +227,56 @@ def test_politicians_are_thinned_to_a_density_and_known_by_their_party(tmp_path,
     assert sum(len(one) for one in networks.timme(density=0.072).network.links.values()) == count
 
 
+def test_a_network_that_grew_is_attacked_by_who_knows_it_all(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    size = 400
+    src, dst = rng.integers(0, 40, (2, size))
+    dst = np.where(dst == src, (dst + 1) % 40, dst)
+    link = np.array(["mention", "retweet", "reply"])[rng.integers(0, 2, size)]
+    link[:20], src[:20], dst[:20] = "reply", np.arange(20), np.arange(20) + 1  # never repeated
+    ts = rng.permutation(np.arange(1000, 1000 + size))
+    (tmp_path / "hin").mkdir()
+    events = pa.table({"link": link, "src": src, "dst": dst, "ts": ts})
+    pq.write_table(events, tmp_path / "hin" / "sanremo2016_events.parquet")
+    monkeypatch.setenv("TELIC_DATA", str(tmp_path))
+    world = networks.sanremo(users=15, share=0.25, seed=2)
+    ((density, [(target, chosen)]),) = world.samples.items()
+    assert (density, world.risk_attributes) == (0.0, ("tags",))
+    early = ts <= 1000 + 0.25 * (size - 1)
+
+    def links(rows):
+        found = {}
+        for row in zip(link[rows].tolist(), src[rows].tolist(), dst[rows].tolist(), strict=True):
+            found[row] = found.get(row, 0) + 1
+        return found
+
+    def held(network):
+        ids = network.ids("user").to_pylist()
+        return {
+            (name, ids[s], ids[t]): n
+            for name, one in network.links.items()
+            for s, t, n in zip(
+                one.sources.tolist(), one.indices.tolist(), one.strength.tolist(), strict=True
+            )
+        }
+
+    assert held(world.network) == links(np.ones(size, bool))
+    ids = world.network.ids("user").to_pylist()
+    # Of highest degree in the target's own time: distinct links of either kind, both ways.
+    degree = dict.fromkeys(ids, 0)
+    for _, s, t in links(early):
+        degree[s] += 1
+        degree[t] += 1
+    order = sorted(range(len(ids)), key=lambda k: (-degree[ids[k]], k))[:15]
+    assert chosen.tolist() == sorted(order)
+    kept = {ids[k] for k in order}
+    expected = {row: n for row, n in links(early).items() if row[1] in kept and row[2] in kept}
+    assert held(target) == expected
+    rules = target.schema.nodes["user"]
+    assert rules["tweets"] == Rule("at_least")
+    assert all(one.strength == Rule("at_least") for one in target.schema.links)
+
+
 def test_what_is_missing_is_said_of_the_part_asked_for_and_else_noted(tmp_path, monkeypatch):
     monkeypatch.setenv("TELIC_DATA", str(tmp_path))
     monkeypatch.setattr(chapter7, "_simulated", lambda *given: None)
