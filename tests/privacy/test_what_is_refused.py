@@ -147,6 +147,19 @@ def test_a_complete_graph_that_is_too_large_is_refused_before_it_is_made():
         complete_graph(many)
 
 
+@pytest.mark.parametrize(("column", "row"), [("target", 1), ("target", 3), ("auxiliary", 2)])
+def test_who_is_not_there_is_named_with_the_row_of_the_truth(column, row):
+    both = {"target": [0, 1, 2, 3], "auxiliary": [3, 2, 1, 0]}
+    found = read_truth(pa.table(both | {"target": [2, 0, 3, 1]}), NETWORK, NETWORK, "user")
+    assert found.tolist() == [2, 0, 3, 1]
+    assert read_truth(
+        pa.table({"target": [2], "auxiliary": [3]}), NETWORK, NETWORK, "user"
+    ).tolist() == [-1, -1, 3, -1]
+    both[column][row] = 9
+    with pytest.raises(InputError, match=f"truth: row {row}: 9 is not in the {column} network"):
+        read_truth(pa.table(both), NETWORK, NETWORK, "user")
+
+
 NEXT = np.nextafter
 PREPARED = Auxiliary(NETWORK, Adversary.of(NETWORK))
 LIMITS = {

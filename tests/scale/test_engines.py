@@ -113,6 +113,25 @@ def test_the_tree_depends_neither_on_the_order_nor_on_groups_of_a_power_of_two(s
     assert fold(partial, joined, len(groups)) == whole
 
 
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.randoms())
+def test_what_was_skipped_is_left_out_of_the_tree(there, chance):
+    def joined(one, other):
+        return f"({one}{other})"
+
+    def tree(values):
+        """Pair neighbours until one is left; who has no partner waits."""
+        while len(values) > 1:
+            pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+            some = [[value for value in pair if value is not None] for pair in pairs]
+            values = [joined(*one) if len(one) == 2 else one[0] if one else None for one in some]
+        return values[0]
+
+    leaves = [(i, str(i) if here else None) for i, here in enumerate(there)]
+    expected = tree([value for _, value in leaves])
+    chance.shuffle(leaves)
+    assert fold(leaves, joined, len(leaves)) == expected
+
+
 def test_a_tree_is_the_same_to_the_bit_on_every_engine_and_goes_on(engine, tmp_path):
     blocks = [np.random.default_rng(i).normal(size=50) for i in range(7)]
     expected = fold(((i, functions.sums(b)) for i, b in enumerate(blocks)), functions.add, 7)
