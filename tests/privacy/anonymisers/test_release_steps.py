@@ -351,6 +351,25 @@ def test_wrong_steps_are_named(world):
             apply_steps(target, [step])
 
 
+def test_what_is_left_out_is_gone_and_all_else_stays(world):
+    _, target, _ = world
+    release = apply_steps(target, [{"method": "suppress", "attribute": "yob"}])
+    rules, table = target.schema.nodes["user"], target.nodes["user"]
+    assert release.schema.nodes["user"] == {k: v for k, v in rules.items() if k != "yob"}
+    assert release.nodes["user"].equals(table.drop_columns(["yob"]))
+    assert release.links == target.links
+    release = apply_steps(target, [{"method": "drop-links", "links": ["mention", "retweet"]}])
+    assert [link.name for link in release.schema.links] == ["follow", "comment"]
+    assert release.links == {name: target.links[name] for name in ("follow", "comment")}
+    assert release.nodes == target.nodes
+    release = apply_steps(target, [{"method": "drop-strengths", "links": ["mention"]}])
+    for link in target.schema.links:
+        kept = None if link.name == "mention" else link.strength
+        assert release.schema.link(link.name).strength == kept
+    with pytest.raises(InputError, match=r"attribute 'id' does not exist\. Attributes are \['ge"):
+        apply_steps(target, [{"method": "suppress", "attribute": "id"}])
+
+
 @pytest.mark.parametrize(
     ("option", "fits", "fails"),
     [
