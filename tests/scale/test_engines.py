@@ -620,3 +620,92 @@ def broken(path, begin):
     with placed(path) as temporary:
         begin(temporary)
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("sizes", [[4], [1, 1, 1, 1], [5, 1, 2, 9], [3, 3, 3], [2, 7]])
+@pytest.mark.parametrize("rows", [1, 3, 4, 100])
+def test_row_groups_are_put_together_until_there_are_enough_rows(sizes, rows, tmp_path):
+    path = tmp_path / "rows.parquet"
+    numbers = iter(range(sum(sizes)))
+    with pq.ParquetWriter(path, pa.schema([("x", pa.int64())])) as file:
+        for size in sizes:
+            file.write_table(pa.table({"x": [next(numbers) for _ in range(size)]}))
+    parts = row_ranges(path, rows)
+    assert [group for part in parts for group in part.groups] == [*range(len(sizes))]
+    first = 0
+    for part in parts:
+        own = [sizes[group] for group in part.groups]
+        assert (part.first, part.rows) == (first, sum(own))
+        assert str(part).endswith(f"rows {first + 1} to {first + sum(own)}")
+        assert sum(own[:-1]) < rows <= max(sum(own), rows if part is parts[-1] else 0)
+        (read,) = part.batches(["x"], 1000)
+        assert read["x"].to_pylist() == [*range(first, first + sum(own))]
+        first += sum(own)
+
+
+def test_how_much_is_finished_counts_what_was_kept(tmp_path):
+    (tmp_path / "0").touch()
+    tasks = [Task(i, f"{i}", tmp_path / f"{i}", 0) for i in range(4)]
+    report = JobReport("job", [TaskReport(task.name) for task in tasks])
+    watched = []
+
+    def outcomes(batch):
+        for j, task in enumerate(batch):
+            if task.partition == 3:
+                yield j, ValueError("no")
+            else:
+                task.target.touch()
+                yield j, Done(None, 0.5)
+
+    found = []
+    with pytest.raises(JobError, match=r"partition 3: ValueError: no\. 3 of 4 are finished"):
+        found.extend(
+            i
+            for i, _ in arrivals(
+                outcomes, tasks, report, skip_bad=False, watch=lambda *said: watched.append(said)
+            )
+        )
+    assert watched == [("job", 2, 4), ("job", 3, 4)]
+    assert [task.outcome for task in report.tasks[:3]] == ["kept", "done", "done"]
+    assert [task.seconds for task in report.tasks[1:3]] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1024**2 - 1, "1024.0 KiB"),
+        (1024**2, "1.0 MiB"),
+        (1024**3, "1.0 GiB"),
+        (1024**4, "1.0 TiB"),
+        (5000 * 1024**4, "5000.0 TiB"),
+    ],
+)
+def test_bytes_are_said_in_units_of_1024(size, words):
+    assert memory.said(size) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("64MiB", 64 * 2**20),
+        (64 * 2**20, 64 * 2**20),
+        ("1.5 gib", 3 * 2**29),
+        ("100MB", 10**8),
+        ("1T", 10**12),
+        ("2TiB", 2**41),
+        ("70000k", 7 * 10**7),
+        ("70000KiB", 70000 * 1024),
+        (" 0.5g ", 5 * 10**8),
+    ],
+)
+def test_amounts_of_memory_are_read_in_either_kind_of_unit(text, size):
+    assert parse_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["64MiB", "1", "lots", "-1GiB", "2 i", "1e9", "GiB", ""])
+def test_no_amount_or_too_little_is_refused(text):
+    with pytest.raises(InputError, match=f"memory is '{text}'"):
+        parse_memory(text, least=2**26 + 1)
