@@ -81,7 +81,7 @@ class MadeUp(Steps):
         return [
             {
                 "kind": kind,
-                "static": 0.3 + size / 100,
+                "static": 0.3 - size / 100,
                 "bare": [sign * size / 100, -0.1, 0.1],
                 "served": [sign * sign * size / 200 - 0.01, -0.1, 0.1],
                 "most": size,
