@@ -130,7 +130,7 @@ def drawn():
 
 
 def page(report: Report, outlines: dict[str, list] | None = None, *, without: tuple = ()) -> list:
-    """Take a page apart: headings, numbers in paragraphs, tables.
+    """Take a page apart: headings, paragraphs by the numbers in them, tables.
 
     Where `outlines` of its figures are given (see `drawn`), these too. Columns that are
     measured in time can be left out.
@@ -153,7 +153,7 @@ def page(report: Report, outlines: dict[str, list] | None = None, *, without: tu
             kind, text = re.match(r"(\W*)(.*)", block, re.S).groups()
             numbers = re.findall(r"\S*\d\S*", text)
             words = [text] if kind.startswith("#") else []  # prose may be said better
-            found += [[kind.strip(), *words, *numbers]] if words or numbers else []
+            found += [[kind.strip(), *words, *numbers]]
     return found
 
 

@@ -170,3 +170,21 @@ def test_a_file_that_is_gone_has_changed(tmp_path):
     pieces = open_pieces(file)
     with pytest.raises(InputError, match="changed while it was read"), pieces.unchanged():
         file.unlink()
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(0, []), (1, [1]), (6, [3, 3]), (7, [3, 3, 1])])
+@pytest.mark.parametrize("ending", [".jsonl", ".txt", ".parquet"])
+def test_pieces_are_of_so_many_rows_and_the_rest(ending, rows, sizes, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 3)
+    texts = [f"tea {number}" for number in range(rows)]
+    file = tmp_path / f"titles{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.table({"title": pa.array(texts, pa.string())}), file)
+    elif ending == ".jsonl":
+        file.write_text("".join(f'{{"title": "{text}"}}\n' for text in texts))
+    else:
+        file.write_text("".join(f"{text}\n\n" for text in texts))
+    name = "line" if ending == ".txt" else "title"
+    found = list(open_pieces(file).read([name]))
+    assert [len(one) for one in found if len(one)] == sizes
+    assert [text for one in found for text in one[name].to_pylist()] == texts

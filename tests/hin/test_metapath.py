@@ -63,7 +63,10 @@ def test_a_product_kept_factored_is_the_product(network):
     np.testing.assert_allclose(factored @ vectors, expected @ vectors)
     np.testing.assert_allclose(factored.row_sums(), expected.sum(axis=1))
     np.testing.assert_allclose(factored.row(2), expected[2])
-    np.testing.assert_allclose(factored.product().toarray(), expected)
+    product = factored.product()
+    np.testing.assert_allclose(product.toarray(), expected)
+    for first, last in zip(product.indptr[:-1], product.indptr[1:], strict=True):
+        assert (np.diff(product.indices[first:last]) > 0).all()  # in order
     with pytest.raises(InputError, match="more than 1"):
         factored.product(max_links=1)
     twice = PathMatrix.of(network, MetaPath.parse("post mention", SCHEMA))

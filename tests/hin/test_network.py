@@ -576,3 +576,20 @@ def test_a_missing_column_of_links_is_named(tmp_path):
     pq.write_table(pq.read_table(path).rename_columns(["from", "target"]), path)
     with pytest.raises(InputError, match=r"links_knows: column 'source' is missing\."):
         read_network(tmp_path / "net")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "schema.json: is not JSON"),
+        (b"\xff", "schema.json: is not JSON"),
+        ('{"nodes": 3}', "schema.json"),
+        ('{"nodes": {"user": {"attributes": {"yob": "near"}}}, "links": []}', "schema.json"),
+    ],
+)
+def test_a_schema_that_is_none_is_said_once(text, said, tmp_path):
+    file = tmp_path / "schema.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=said) as told:
+        read_network(tmp_path)
+    assert str(told.value).count("schema.json") == 1

@@ -10,6 +10,7 @@ from telic.privacy import (
     Adversary,
     Auxiliary,
     Limits,
+    LinkErrors,
     advise,
     apply_steps,
     attack,
@@ -21,9 +22,13 @@ from telic.privacy import (
     tuple_risk,
     utility_loss,
 )
-from telic.privacy.anonymisers.coarsen import count_links
+from telic.privacy.anonymisers.coarsen import bin_strengths, count_links, generalise
 from telic.privacy.anonymisers.complete_graph import complete_graph
+from telic.privacy.anonymisers.differential_privacy import noisy_links
 from telic.privacy.anonymisers.ids import replace_ids
+from telic.privacy.anonymisers.joint_k_degree import joint_k_degree
+from telic.privacy.anonymisers.k_degree import k_degree
+from telic.privacy.anonymisers.perturb_links import perturb_links
 from telic.privacy.merged_types import flatten
 from telic.scale import Local
 
@@ -72,10 +77,10 @@ REFUSED = {
         lambda: list(risks(NETWORK, executor=Local())),
         "with an executor, name a folder for the links",
     ),
-    "powers of one": (step("bin", base=1.0), "base is 1.0, expected more than 1"),
+    "powers of one": (step("bin", base=1.0), "base is 1.0, expected at least 1.001"),
     "counts by powers of one": (
         lambda: count_links(NETWORK, links=["follow"], base=1.0),
-        "base is 1.0, expected more than 1",
+        "base is 1.0, expected at least 1.001",
     ),
     "width of a text": (
         step("generalise", WORDS, attribute="city", width=2),
@@ -140,3 +145,74 @@ def test_a_complete_graph_that_is_too_large_is_refused_before_it_is_made():
     many = people(10**5, links=())
     with pytest.raises(InputError, match="2 link types of 100000 users are 20000000000 links"):
         complete_graph(many)
+
+
+@pytest.mark.parametrize(("column", "row"), [("target", 1), ("target", 3), ("auxiliary", 2)])
+def test_who_is_not_there_is_named_with_the_row_of_the_truth(column, row):
+    both = {"target": [0, 1, 2, 3], "auxiliary": [3, 2, 1, 0]}
+    found = read_truth(pa.table(both | {"target": [2, 0, 3, 1]}), NETWORK, NETWORK, "user")
+    assert found.tolist() == [2, 0, 3, 1]
+    assert read_truth(
+        pa.table({"target": [2], "auxiliary": [3]}), NETWORK, NETWORK, "user"
+    ).tolist() == [-1, -1, 3, -1]
+    both[column][row] = 9
+    with pytest.raises(InputError, match=f"truth: row {row}: 9 is not in the {column} network"):
+        read_truth(pa.table(both), NETWORK, NETWORK, "user")
+
+
+NEXT = np.nextafter
+PREPARED = Auxiliary(NETWORK, Adversary.of(NETWORK))
+LIMITS = {
+    "distance": (lambda x: Adversary.of(NETWORK, distance=x), [None, 0, 5], [-1]),
+    "distance of an attack": (lambda x: attack(PREPARED, NETWORK, distance=x), [None, 0, 2], [-1]),
+    "weight": (
+        lambda x: advise(NETWORK, Limits(risk=1.0), weights={"city": x}),
+        [0, 0.0, 2.5],
+        [-1e-9, np.inf, np.nan, "1"],
+    ),
+    "base": (
+        lambda x: bin_strengths(NETWORK, base=x),
+        [1.001, 1.5, np.inf],
+        [NEXT(1.001, 1), 1.0, -2.0, np.nan],
+    ),
+    "base of counts": (
+        lambda x: count_links(NETWORK, links=["follow"], base=x),
+        [1.001, 1.5, np.inf],
+        [NEXT(1.001, 1), 1.0, -2.0, np.nan],
+    ),
+    "width": (
+        lambda x: generalise(NETWORK, attribute="age", width=x),
+        [1, 0.5, 5],
+        [0, -1, np.nan],
+    ),
+    "k": (lambda x: k_degree(NETWORK, k=x), [1, 4], [0, 5]),
+    "k of all degrees": (lambda x: joint_k_degree(NETWORK, k=x), [1, 4], [0, 5]),
+    "even": (lambda x: k_degree(NETWORK, k=1, even=x), [0.0, 0.5], [-1e-9, 1.0]),
+    "share": (lambda x: perturb_links(NETWORK, share=x), [0.0, 1.0], [-1e-9, NEXT(1.0, 2)]),
+    "epsilon": (
+        lambda x: noisy_links(NETWORK, epsilon=x),
+        [1e-3, 1e3],
+        [0.0, -1.0, np.inf, np.nan],
+    ),
+    "false links": (lambda x: LinkErrors(added=x), [0.0, NEXT(1.0, 0)], [-1e-9, 1.0]),
+    "changed links": (lambda x: LinkErrors(changed=x), [0.0, NEXT(1.0, 0)], [-1e-9, 1.0]),
+    "links that are missing": (lambda x: LinkErrors(missing=x), [0.0, 1.0], [-1e-9, NEXT(1.0, 2)]),
+    "mean risk": (lambda x: Limits(risk=x), [1e-9, 1.0], [0.0, NEXT(1.0, 2)]),
+    "unique users": (lambda x: Limits(unique=x), [0.0, 1.0], [-1e-9, NEXT(1.0, 2)]),
+    "loss": (
+        lambda x: list(risks(NETWORK, loss=np.full(4, x))),
+        [0.0, 1.0],
+        [-1e-9, NEXT(1.0, 2), np.nan],
+    ),
+    "losses": (lambda x: list(risks(NETWORK, loss=np.ones(x))), [4], [3, 5]),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_numbers_are_taken_up_to_their_limits(name):
+    call, inside, outside = LIMITS[name]
+    for value in inside:
+        call(value)
+    for value in outside:
+        with pytest.raises(InputError):
+            call(value)

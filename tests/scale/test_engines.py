@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import distributed
 import numpy as np
@@ -36,6 +37,7 @@ from telic.scale import (
 )
 from telic.scale.arrays import fold
 from telic.scale.failures import Lost, LostWorker
+from telic.scale.job_folder import placed
 from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
 from telic.scale.retries import arrivals
@@ -130,6 +132,25 @@ def test_the_tree_depends_neither_on_the_order_nor_on_groups_of_a_power_of_two(s
         for g, (a, b) in enumerate(groups)
     ]
     assert fold(partial, joined, len(groups)) == whole
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.randoms())
+def test_what_was_skipped_is_left_out_of_the_tree(there, chance):
+    def joined(one, other):
+        return f"({one}{other})"
+
+    def tree(values):
+        """Pair neighbours until one is left; who has no partner waits."""
+        while len(values) > 1:
+            pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+            some = [[value for value in pair if value is not None] for pair in pairs]
+            values = [joined(*one) if len(one) == 2 else one[0] if one else None for one in some]
+        return values[0]
+
+    leaves = [(i, str(i) if here else None) for i, here in enumerate(there)]
+    expected = tree([value for _, value in leaves])
+    chance.shuffle(leaves)
+    assert fold(leaves, joined, len(leaves)) == expected
 
 
 def test_a_tree_is_the_same_to_the_bit_on_every_engine_and_goes_on(engine, tmp_path):
@@ -421,6 +442,7 @@ class Scheduler:
     """A Dask client of workers that are not there."""
 
     status = "running"
+    scheduler = SimpleNamespace(address="tcp://s:1")
 
     def __init__(self, *workers):
         self.workers = {f"tcp://w{i}:1": worker for i, worker in enumerate(workers)}
@@ -568,3 +590,149 @@ def test_what_a_worker_wrote_must_be_seen_here(tmp_path):
     assert found[0] == {0: there, 1: None}
     assert found[1][0] == "kept"
     assert "was written where it ran, but is not here" in found[1][1]
+
+
+def test_what_a_worker_does_first_is_noted_and_what_it_writes_is_named(tmp_path, monkeypatch):
+    noted = []
+
+    class Worker:
+        address = "tcp://there:1"
+
+        def log_event(self, job, said):
+            noted.append((job, said))
+
+    monkeypatch.setattr(distributed, "get_worker", Worker)
+    task = Task(3, "part-1", None, 2**30)
+    done = dask_cluster._begin("job-7", functions.double, task, telic.__version__)
+    assert done.value == 6
+    assert noted == [("job-7", {"task": "part-1", "where": f"tcp://there:1 (pid {os.getpid()})"})]
+    name = cluster_check._touch(str(tmp_path))
+    assert files(tmp_path) == [name]
+    assert cluster_check._touch(str(tmp_path)) != name
+    assert len(files(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(("error", "said"), [(ImportError("a\nb"), "a"), (OSError(), "")])
+def test_workers_must_have_what_this_process_has(error, said):
+    def fails():
+        raise error
+
+    def other():
+        return ours | {"numpy": "0.1"}
+
+    ours = dask_cluster.versions()
+    dask_cluster.check_alike(Scheduler(worker(1, None), worker(1, None)))
+    with pytest.raises(InputError, match=r"worker tcp://w1:1 has numpy 0.1, this process"):
+        dask_cluster.check_alike(Scheduler(worker(1, None), worker(1, None, says=other)))
+    with pytest.raises(InputError, match=rf"cannot run telic \({type(error).__name__}: {said}\)"):
+        dask_cluster.check_alike(Scheduler(worker(1, None, says=fails)))
+    with pytest.raises(InputError, match=r"has no worker. Start one with: dask worker"):
+        dask_cluster.check_alike(Scheduler())
+
+
+def test_a_folder_that_is_written_twice_is_written_once(tmp_path):
+    with placed(tmp_path / "made") as first, placed(tmp_path / "made") as second:
+        for number, folder in enumerate((first, second)):
+            folder.mkdir()
+            (folder / str(number)).touch()
+    assert files(tmp_path) == ["made"]
+    assert files(tmp_path / "made") == ["1"]  # which ended first
+    for begin in (Path.mkdir, Path.touch):
+        with pytest.raises(KeyboardInterrupt):
+            broken(tmp_path / "broken", begin)
+    assert files(tmp_path) == ["made"]
+
+
+def broken(path, begin):
+    with placed(path) as temporary:
+        begin(temporary)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("sizes", [[4], [1, 1, 1, 1], [5, 1, 2, 9], [3, 3, 3], [2, 7]])
+@pytest.mark.parametrize("rows", [1, 3, 4, 100])
+def test_row_groups_are_put_together_until_there_are_enough_rows(sizes, rows, tmp_path):
+    path = tmp_path / "rows.parquet"
+    numbers = iter(range(sum(sizes)))
+    with pq.ParquetWriter(path, pa.schema([("x", pa.int64())])) as file:
+        for size in sizes:
+            file.write_table(pa.table({"x": [next(numbers) for _ in range(size)]}))
+    parts = row_ranges(path, rows)
+    assert [group for part in parts for group in part.groups] == [*range(len(sizes))]
+    first = 0
+    for part in parts:
+        own = [sizes[group] for group in part.groups]
+        assert (part.first, part.rows) == (first, sum(own))
+        assert str(part).endswith(f"rows {first + 1} to {first + sum(own)}")
+        assert sum(own[:-1]) < rows <= max(sum(own), rows if part is parts[-1] else 0)
+        (read,) = part.batches(["x"], 1000)
+        assert read["x"].to_pylist() == [*range(first, first + sum(own))]
+        first += sum(own)
+
+
+def test_how_much_is_finished_counts_what_was_kept(tmp_path):
+    (tmp_path / "0").touch()
+    tasks = [Task(i, f"{i}", tmp_path / f"{i}", 0) for i in range(4)]
+    report = JobReport("job", [TaskReport(task.name) for task in tasks])
+    watched = []
+
+    def outcomes(batch):
+        for j, task in enumerate(batch):
+            if task.partition == 3:
+                yield j, ValueError("no")
+            else:
+                task.target.touch()
+                yield j, Done(None, 0.5)
+
+    found = []
+    with pytest.raises(JobError, match=r"partition 3: ValueError: no\. 3 of 4 are finished"):
+        found.extend(
+            i
+            for i, _ in arrivals(
+                outcomes, tasks, report, skip_bad=False, watch=lambda *said: watched.append(said)
+            )
+        )
+    assert watched == [("job", 2, 4), ("job", 3, 4)]
+    assert [task.outcome for task in report.tasks[:3]] == ["kept", "done", "done"]
+    assert [task.seconds for task in report.tasks[1:3]] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1024**2 - 1, "1024.0 KiB"),
+        (1024**2, "1.0 MiB"),
+        (1024**3, "1.0 GiB"),
+        (1024**4, "1.0 TiB"),
+        (5000 * 1024**4, "5000.0 TiB"),
+    ],
+)
+def test_bytes_are_said_in_units_of_1024(size, words):
+    assert memory.said(size) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("64MiB", 64 * 2**20),
+        (64 * 2**20, 64 * 2**20),
+        ("1.5 gib", 3 * 2**29),
+        ("100MB", 10**8),
+        ("1T", 10**12),
+        ("2TiB", 2**41),
+        ("70000k", 7 * 10**7),
+        ("70000KiB", 70000 * 1024),
+        (" 0.5g ", 5 * 10**8),
+    ],
+)
+def test_amounts_of_memory_are_read_in_either_kind_of_unit(text, size):
+    assert parse_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["64MiB", "1", "lots", "-1GiB", "2 i", "1e9", "GiB", ""])
+def test_no_amount_or_too_little_is_refused(text):
+    with pytest.raises(InputError, match=f"memory is '{text}'"):
+        parse_memory(text, least=2**26 + 1)

@@ -3,11 +3,13 @@
 import datetime as dt
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.held import hold
 
 from telic import cli
 from telic.errors import InputError
@@ -139,13 +141,82 @@ def test_the_session_is_found_to_tell_what_follows(folder, tmp_path):
 
 
 def test_what_is_tested_counts_for_nobody(folder):
-    table = Source(folder, share=1.0).read(None, lambda step: None)
-    whole = amazonqac.evaluated(table, min_sessions=1, seed=0, steps=Steps())
+    told = []
+    table = Source(folder, share=1.0).read(None, told.append)
+    assert told[0] == f"train, file 1 of {len(list((folder / 'train').iterdir()))}"
+    assert told[-1].startswith("test, ")
+    told.clear()
+    whole = amazonqac.evaluated(table, min_sessions=1, seed=0, steps=Steps(progress=told.append))
+    assert told[0] == "gathering what to learn from"
+    assert told[-1] == "testing"
     log, typed, tested = amazonqac._as_log(table)
     assert (log.count[tested] == 0).all()
     assert (log.count[~tested] == 1).all()
     assert whole["tested"] == tested.sum() == 120
     assert typed[tested].tolist() == [4] * 120
+    learned = [(row["group"], row["gate"].split(":")[0]) for row in whole["signals"]]
+    found = [*(whole | {"signals": learned}).items()]
+    hold(Path(__file__).parent / "pages" / "amazonqac.jsonl", found, digits=3)
+
+
+def test_the_later_part_is_chosen_by_and_other_sessions_are_learned_from(folder, monkeypatch):
+    walked = []
+
+    def stop(searches, events, places, **options):
+        walked.append((searches, events))
+        if len(walked) == 2:
+            raise KeyboardInterrupt
+        return iter(())
+
+    monkeypatch.setattr(amazonqac, "walk", stop)
+    monkeypatch.setattr(amazonqac, "Lessons", list)
+    table = Source(folder, share=1.0).read(None, lambda step: None)
+    with pytest.raises(KeyboardInterrupt):
+        amazonqac.evaluated(table, min_sessions=1, seed=3, steps=Steps())
+    (searches, learned), (_, chosen) = walked
+    log, typed, tested = amazonqac._as_log(table)
+    at = np.sort(log.at[(typed > 0) & ~tested])
+    half, fifth = at[len(at) // 2], at[len(at) * 4 // 5]
+    assert half <= searches.at[learned].min() < searches.at[learned].max() < fifth
+    assert searches.at[chosen].min() >= fifth
+    sessions = [set(searches.user[events].tolist()) for events in (learned, chosen)]
+    assert not sessions[0] & sessions[1]
+    assert 0.3 < len(learned) / ((half <= at) & (at < fifth)).sum() < 0.7
+    assert 0.3 < len(chosen) / (at >= fifth).sum() < 0.7
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (lambda typed, tested: (typed, tested & False), "to learn from, or none to test on"),
+        (lambda typed, tested: (typed * 0, tested), "to learn from, or none to test on"),
+        (
+            lambda typed, tested: (typed * (np.arange(len(typed)) < 2), tested),
+            "too few submissions to split. Raise --share",
+        ),
+    ],
+)
+def test_too_few_submissions_are_said(changed, said, folder, monkeypatch):
+    as_log = amazonqac._as_log
+
+    def some(table):
+        log, typed, tested = as_log(table)
+        return log, *changed(typed, tested)
+
+    monkeypatch.setattr(amazonqac, "_as_log", some)
+    table = Source(folder, share=1.0).read(None, lambda step: None)
+    with pytest.raises(InputError, match=said):
+        amazonqac.evaluated(table, min_sessions=1, seed=0, steps=Steps())
+
+
+def test_of_many_submissions_some_are_drawn_in_order():
+    events = np.arange(0, 100, 2)
+    assert amazonqac._some(events, 50, 0) is events
+    drawn = amazonqac._some(events, 49, 0)
+    assert len(drawn) == len(set(drawn)) == 49
+    assert (np.diff(drawn) > 0).all()
+    assert np.isin(drawn, events).all()
+    assert amazonqac._some(events, 10, 0).tolist() != amazonqac._some(events, 10, 1).tolist()
 
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from telic.auc.compare import METHODS, DataSet, split
 from telic.cli import app
 from telic.errors import InputError
 from telic.report import Table
-from telic.study.auc_papers import paper001, side_by_side
+from telic.study.auc_papers import claims, paper001, side_by_side
 from telic.study.auc_papers import runs as auc_runs
 from telic.study.auc_papers.kept_results import NotStored, Results
 from telic.study.auc_papers.paper001 import TABLES as TABLES_001
@@ -27,6 +28,7 @@ from telic.study.auc_papers.side_by_side import (
     published_report,
     rerun,
 )
+from telic.study.claims import NotInRun, Tables, Verdict
 from telic.study.steps import Steps
 
 
@@ -114,14 +116,85 @@ def test_the_ceiling_asks_for_the_labels_of_each_rule(tmp_path, monkeypatch, rul
     assert loaded == [("it", tmp_path, asked)]
 
 
+@pytest.mark.parametrize(("columns", "wide"), [(10_000, False), (10_001, True)])
+def test_the_ceiling_is_tried_under_every_scaling(columns, wide, monkeypatch):
+    asked = []
+
+    def runs_of(rows, method, scaling, runs, results, *, label):
+        asked.append((label, scaling, method))
+        if method == "hinge":
+            raise NotStored
+        return [0.5, 0.7]
+
+    monkeypatch.setattr(auc_runs, "RULES", {"it": {"even": None, "odd": None}})
+    monkeypatch.setattr(auc_runs, "runs_of", runs_of)
+    monkeypatch.setattr(auc_runs, "load", lambda *_: SimpleNamespace(X=np.empty((0, columns))))
+    found = list(auc_runs.ceiling("it", None, 2, None))
+    narrow = set() if wide else {"minmax", "minmax+unit", "standard+unit"}
+    scaled = {"unit", "standard"} | narrow
+    every = {(s, m) for s in scaled for m in ("exact", "hinge", "logistic")} | {("raw", "exact")}
+    assert {one[1:] for one in asked} == every  # raw columns stall what is not exact
+    assert len(asked) == 2 * len(every)
+    assert [one[0] for one in asked] == sorted(one[0] for one in asked)
+    assert {one[:3] for one in found} == {one for one in asked if one[2] != "hinge"}
+    assert [one[3] for one in found] == pytest.approx([0.6] * len(found))
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "positive"),
+    [
+        ("covtype", "class 2", [0, 1, 0, 0, 0, 0]),
+        ("covtype", "even", [0, 1, 0, 1, 0, 1]),
+        ("mnist", "even", [0, 1, 0, 1, 0, 1]),
+        ("mnist", "digit < 5", [1, 1, 1, 1, 0, 0]),
+        ("news20", "first half", [1, 1, 1, 0, 0, 0]),
+        ("sector", "even", [0, 1, 0, 1, 0, 1]),
+        ("sector", "first half", [1, 1, 1, 0, 0, 0]),
+        ("news20", None, [1, 0, 1, 0, 0, 0]),
+        ("a9a", "even", [1, 0, 1, 0, 0, 0]),
+    ],
+)
+def test_labels_by_a_rule_are_of_the_sets_own_classes(name, rule, positive, tmp_path, monkeypatch):
+    file = tmp_path / "any.npz"
+    file.write_bytes(b"rows")
+    rows = sparse.csr_array(np.eye(6))
+    y = np.array([1, -1, 1, -1, -1, -1])
+    monkeypatch.setattr(auc_runs, "set_file", lambda *_: file)
+    monkeypatch.setattr(auc_runs, "labelled_set", lambda *_: (rows, y, np.arange(1, 7)))
+    data = load(name, tmp_path, rule)
+    assert data.positive.tolist() == [bool(one) for one in positive]
+    assert data.scaling == ("minmax+unit" if name == "covtype" else "unit")
+
+
+@pytest.mark.parametrize(
+    ("columns", "filled", "dense"),
+    [(200, 1, True), (201, 1, False), (400, 60, False), (400, 61, True)],
+)
+def test_rows_are_dense_where_that_costs_little(columns, filled, dense, tmp_path, monkeypatch):
+    table = np.zeros((5, columns))
+    table[:, :filled] = 1
+    (tmp_path / "any.npz").touch()
+    monkeypatch.setattr(auc_runs, "set_file", lambda *_: tmp_path / "any.npz")
+    y = np.array([1, -1, 1, -1, -1])
+    monkeypatch.setattr(auc_runs, "labelled_set", lambda *_: (sparse.csr_array(table), y, None))
+    found = load("any", tmp_path).X
+    assert isinstance(found, np.ndarray) == dense
+    assert (np.asarray(found if dense else found.toarray()) == table).all()
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_method_that_was_not_run_keeps_its_line_and_its_sets_ceiling(folder, tmp_path):
     file = tmp_path / "results.jsonl"
     alone = PublishedTable("t", parse(("SPAM-L2",), "diabetes .80±.01"))
     (made,) = rerun(alone, data=folder, results=Results(file), runs=1)
     both = PublishedTable("t", parse(("SPAM-L2", "OPAUC"), "diabetes .80±.01 .90±.01"))
-    first, left = rerun(both, data=folder, results=Results(file, compute=False), runs=1)
+    told = []
+    kept = Results(file, compute=False)
+    first, left = rerun(both, data=folder, results=kept, runs=1, progress=told.append)
     assert first == made
+    assert told[0] == "diabetes: exact optimum and logistic regression"
+    assert told[-2:] == ["diabetes: SPAM-L2", "diabetes: OPAUC"]
+    assert "diabetes: best linear AUC (as given, unit, exact)" in told
     assert (left.method, left.ours) == ("OPAUC", None)
     assert (left.ceiling, left.ceiling_rule) == (made.ceiling, made.ceiling_rule)
 
@@ -238,3 +311,56 @@ def test_every_run_has_a_split_of_its_own_and_the_same_again():
         assert np.union1d(train, test).size == 200
         assert test.size == 40
         assert abs(data.positive[test].mean() - data.positive.mean()) < 0.02
+
+
+def claimed():
+    """A published table and this run's rows: a set of which nothing was run, one that is beaten."""
+    text = "diabetes .80±.02 .70±.02\nusps .90±.01 .95±.01\na9a .85±.03 .80±.03"
+    published = PublishedTable("t", parse(("SPAM-L2", "OPAUC"), text))
+    columns = {"set": "", "method": "", "ours": ".4f", "best linear": ".4f"}
+    rows = [
+        ["diabetes", "SPAM-L2", 0.83, 0.765],  # near, and published within reach
+        ["diabetes", "OPAUC", 0.745, 0.765],
+        ["usps", "SPAM-L2", 0.885, 0.92],
+        ["usps", "OPAUC", None, 0.92],  # published beyond reach
+        ["a9a", "SPAM-L2", None, None],
+    ]
+    return published, Tables([Table("t: test AUC", columns, rows)])
+
+
+def test_claims_on_auc_are_counted_over_what_was_run():
+    table, run = claimed()
+
+    def counted(claim):
+        found = claim.ours(run)
+        return (claim.rule.published, claim.rule.of), (found.value, found.of)
+
+    assert counted(claims.above("s", table, "SPAM-L2", "OPAUC")) == ((2, 3), (1, 1))
+    assert counted(claims.above("s", table, "OPAUC", "SPAM-L2")) == ((1, 3), (0, 1))
+    assert counted(claims.near("s", table)) == ((6, 6), (2, 3))
+    assert counted(claims.reachable("s", table)) == ((6, 6), (3, 4))
+    with pytest.raises(NotInRun, match="no such case"):
+        claims.near("s", table._replace(cells=table.cells[-1:])).ours(run)
+
+
+def test_one_published_auc_is_held_to_two_of_its_deviations():
+    table, run = claimed()
+    claim = claims.auc("s", table, "diabetes", "OPAUC")
+    assert (claim.rule.published, claim.rule.near) == (0.7, pytest.approx(0.04))
+    assert claim.ours(run).value == 0.745
+    assert claim.rule.verdict(claim.ours(run)) == Verdict.NOT
+    near = claims.auc("s", table, "usps", "SPAM-L2")
+    assert near.rule.verdict(near.ours(run)) == Verdict.HOLDS
+    with pytest.raises(NotInRun, match="this run has no SPAM-L2 on a9a"):
+        claims.auc("s", table, "a9a", "SPAM-L2").ours(run)
+
+
+def test_published_cells_stand_beside_those_that_were_run():
+    table, run = claimed()
+    shown = claims.printed("s", table).table(run)
+    assert shown.title.startswith("s: test AUC, means over splits")
+    assert shown.rows == [
+        ["diabetes", [0.8, 0.83], [0.7, 0.745]],
+        ["usps", [0.9, 0.885], [0.95, None]],
+        ["a9a", [0.85, None], [0.8, None]],
+    ]

@@ -10,7 +10,7 @@ from telic.cli import app
 from telic.report import Report, Table
 from telic.study import book
 from telic.study.chapter6.published import core_scores
-from telic.study.claims import Claim, Found, Value, Verdict
+from telic.study.claims import Claim, Found, Printed, Value, Verdict
 from telic.study.sources import LEFT_OUT, SOURCES
 
 SAID = [part.said() for part in book.PARTS]
@@ -192,6 +192,19 @@ def test_a_study_without_its_data_is_left_out(made_up, no_data, tmp_path):
     (no_data / "ml" / "away.npz").touch()
     done, page = run(tmp_path, "--json", "--overwrite")
     assert json.loads(done.stdout)["claims"][0]["verdict"] == "holds"
+
+
+def test_a_published_table_stands_beside_ours_where_there_is_one(made_up, tmp_path):
+    made_up(("tells", "right"), ("fails", "right"))
+    cells = {("all", "size"): 3.0}
+    printed = Printed(
+        ("Table 2.3",), "Sizes", "of", ".1f", cells, lambda tables, *_: tables.row("Sizes")["size"]
+    )
+    sys.modules["telic.study.right"].PRINTED = (printed,)
+    page = book.run_all(tmp_path / "work").report()
+    own, none = (one for one in page.tables if one.title == "Sizes; published / ours")
+    assert own.rows == [["all", [3.0, 3]]]
+    assert none.rows == [["all", [3.0, None]]]
 
 
 def test_a_claim_that_finds_no_table_is_a_failure(made_up, tmp_path):

@@ -6,11 +6,13 @@ from tests.held import drawn, hold, page
 from tests.study.outline import left_out
 from typer.testing import CliRunner
 
+from telic.choice import Choices, fit_groups
 from telic.cli import app
 from telic.errors import InputError
 from telic.simulate import Catalogue, dwell_effect
 from telic.simulate.replays import TOLD
 from telic.study import chapter2
+from telic.study.chapter2 import experiments
 from telic.study.chapter2.experiments import knowledge
 from telic.study.chapter2.tables import (
     convergence_table,
@@ -55,6 +57,39 @@ def test_told_everything_a_log_has_the_effect_of_the_control(catalogue):
     (own,) = knowledge(catalogue, setting="readers", seed=1, told=["all"], **size).values()
     effect = dwell_effect(catalogue, setting="readers", seed=1, **size)
     assert {key: own[key] for key in effect} == pytest.approx(effect)
+
+
+def test_whoever_has_no_choice_to_learn_from_keeps_weights_of_nought(monkeypatch):
+    rng = np.random.default_rng(0)
+    start = np.arange(11) * 3
+    choices = Choices(
+        rng.normal(size=(30, 2)), np.zeros(30), start, start[:-1] + 1, group=np.array([0, 4, 4, 10])
+    )
+
+    class Batch:
+        training = choices
+
+        def measures(self, weights):
+            return {"weights": weights}
+
+    monkeypatch.setattr(experiments._Batch, "of", lambda *_: Batch())
+    rows = experiments.convergence(None, iterations=30, l2=0.5)
+    assert [row["iteration"] for row in rows] == [*range(31)]
+    weights = np.array([row["weights"] for row in rows])
+    assert (weights[:, 1] == 0).all()
+    best = fit_groups(choices, l2=0.5)
+    parts = [
+        Choices(choices.x[a:b], choices.offset[a:b], start[: (b - a) // 3 + 1], chosen)
+        for a, b, chosen in ((0, 12, start[:4] + 1), (12, 30, start[:6] + 1))
+    ]
+    for row, own in zip(rows, weights, strict=True):
+        gaps = []
+        for part, u in zip(parts, (0, 2), strict=True):
+            first, now, least = (part.loss(w, l2=0.5) for w in (np.zeros(2), own[u], best[u]))
+            gaps.append((now - least) / (first - least))
+        assert row["gap"] == pytest.approx(np.mean(gaps), abs=1e-9)
+    assert rows[0]["gap"] == 1
+    assert rows[-1]["gap"] < 0.01
 
 
 def test_a_standard_error_is_that_of_the_mean_over_seeds():

@@ -1,5 +1,6 @@
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -8,13 +9,14 @@ import pytest
 from tests.held import hold, page
 from tests.study.outline import left_out
 
+from telic.choice import Elastic
 from telic.completion import Replay
 from telic.data.compositions import read_compositions
 from telic.data.query_app_pairs import read_pairs
 from telic.report import Report
 from telic.simulate import Affinity, Catalogue, simulate_phones
 from telic.study import chapter3
-from telic.study.chapter3 import tables
+from telic.study.chapter3 import experiments, tables
 from telic.study.chapter3.experiments import abundance, control, convergence, top_queries
 from telic.study.chapter3.real_pairs import _accuracy, _instances, _Ranking, pairs_study
 from telic.study.chapter3.tables import controls_table
@@ -248,3 +250,97 @@ def test_what_a_penalty_is_chosen_by_is_the_models_accuracy_and_not_popularitys(
     items = np.arange(2)
     assert _accuracy(Ranking(), items) == 0.25
     assert _accuracy(Ranking(), items, np.zeros(3)) == 1.0
+
+
+def test_experiments_are_run_on_one_log_and_controls_on_their_own(monkeypatch):
+    monkeypatch.setattr(experiments, "main_log", lambda *given: ("log", given))
+    monkeypatch.setattr(experiments, "phrases", lambda catalogue: ("phrases", catalogue))
+    monkeypatch.setattr(experiments, "EXPERIMENTS", {"a": lambda replay, **more: (replay, more)})
+    monkeypatch.setattr(experiments, "CONTROLS", {"b": lambda known, **more: (known, more)})
+    size = {"catalogue": "file", "users": 3, "compositions": 4}
+    assert experiments.run(experiment="a", x=1, **size) == (("log", ("file", 3, 4)), {"x": 1})
+    expected = {"users": 3, "compositions": 4, "x": 1}
+    assert experiments.run(experiment="b", x=1, **size) == (("phrases", "file"), expected)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "settings"),
+    [
+        ("l1", 0.5, {"penalty": Elastic(0.5, 1e-4)}),
+        ("l2", 0.5, {"penalty": Elastic(1e-4, 0.5)}),
+        ("n", 5.0, {"penalty": Elastic(1e-4, 1e-4), "n": 5}),
+        ("minutes", 45, {"penalty": Elastic(1e-4, 1e-4), "minutes": 45}),
+    ],
+)
+def test_one_parameter_is_changed_and_all_else_is_as_printed(
+    parameter, value, settings, monkeypatch
+):
+    asked = []
+
+    def fitted(replay, **given):
+        asked.append(given)
+        rows = [
+            {"prefixes": prefixes, "model": model, "mrr": len(prefixes + model)}
+            for prefixes in ("last", "all")
+            for model in ("standard", "appaware")
+        ]
+        return SimpleNamespace(rows=lambda: rows)
+
+    monkeypatch.setattr(experiments, "fitted", fitted)
+    found = experiments.swept(None, parameter=parameter, value=value)
+    assert asked == [settings]
+    assert type(asked[0].get("n", 0)) is int
+    assert found == {"prefixes": "all", "model": "appaware", "mrr": 11, parameter: value}
+
+
+def test_the_strongest_pairs_are_those_of_largest_weight_either_way():
+    weights = SimpleNamespace(
+        start=np.array([0, 2, 2, 5]),
+        app=np.array([1, 0, 2, 0, 1]),
+        value=np.array([0.5, -2.0, 0.1, 1.0, -0.3]),
+    )
+    models = SimpleNamespace(models={"appaware": SimpleNamespace(weights=weights)})
+    replay = SimpleNamespace(
+        index=SimpleNamespace(phrases=lambda rows: [["tea", "rye", "milk"][k] for k in rows]),
+        log=SimpleNamespace(apps=["mail", "maps", "news"]),
+    )
+    found = experiments.strongest_pairs(replay, models, top=3)
+    assert [(row["query"], row["app"], row["weight"]) for row in found] == [
+        ("tea", "mail", -2.0),
+        ("milk", "mail", 1.0),
+        ("tea", "maps", 0.5),
+    ]
+
+
+def test_feedback_and_apps_are_compared_alone_and_in_one_fit(monkeypatch):
+    user = np.repeat(np.arange(4), 3)
+    standard, feedback, appaware, both = np.random.default_rng(0).random((4, 12))
+
+    def fit(replay, score, way, *, variants, together=False):
+        return together
+
+    def test(replay, together):
+        ranks = {"standard": standard, "appaware": both if together else appaware}
+        ranks |= {"feedback": feedback} if together else {}
+        slices = {"all": np.ones(12, bool), "last": np.arange(12) % 3 == 2}
+        return SimpleNamespace(ranks=ranks, slices=slices, user=user)
+
+    monkeypatch.setattr(experiments, "fit_relevance", lambda *_: "score")
+    monkeypatch.setattr(experiments, "fit_phone_models", fit)
+    monkeypatch.setattr(experiments, "try_phone_models", test)
+    rows = experiments.together(None)
+    assert [(row["prefixes"], row["model"]) for row in rows] == [
+        (prefixes, model)
+        for prefixes in ("last", "all")
+        for model in ("standard", "feedback", "appaware", "together")
+    ]
+    own = {"standard": standard, "feedback": feedback, "appaware": appaware, "together": both}
+    for row in rows:
+        inside = slice(2, None, 3) if row["prefixes"] == "last" else slice(None)
+        ranks = {name: values[inside] for name, values in own.items()}
+        assert row["mrr"] == pytest.approx(ranks[row["model"]].mean())
+        for other in ("standard", "appaware", "feedback"):
+            # Everybody types as much, so that the mean over people is the mean.
+            gain = ranks[row["model"]].mean() - ranks[other].mean()
+            assert row[f"over {other}"] == pytest.approx(gain, abs=1e-12)
+            assert 0 <= row[f"p over {other}"] <= 1

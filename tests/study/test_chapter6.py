@@ -1,4 +1,9 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from telic.data.data_sets import data_folder
@@ -7,17 +12,23 @@ from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.recognition.classifiers import CLASSIFIERS
-from telic.specialty.recognition.recognise import recognise
+from telic.specialty.recognition.recognise import CORE_CLASSES, MIN_CLASS, recognise
 from telic.specialty.recognition.shuffled_control import DE_FACTO, shuffle
 from telic.study import chapter6
-from telic.study.chapter6 import pathselclus_ablation, tables
+from telic.study.chapter6 import calibration, dblp, pathselclus_ablation, recognition, tables
 from telic.study.chapter6.calibration import counts, knob
-from telic.study.chapter6.dblp import held_out
+from telic.study.chapter6.dblp import AREAS, held_out
 from telic.study.chapter6.hospital import Truth, hospital
 from telic.study.chapter6.pathselclus_ablation import clustered
 from telic.study.chapter6.recognition import recognised
-from telic.study.chapter6.topics import urologists_topic
-from telic.study.chapter6.truth import counted_alarms, nearest_found
+from telic.study.chapter6.topics import class_sizes, unlisted, urologists_topic
+from telic.study.chapter6.truth import (
+    alarms,
+    counted_alarms,
+    hidden_found,
+    nearest_found,
+    recovery,
+)
 from telic.study.steps import Steps
 
 SMALL = {"scale": 0.02, "seed": 0}
@@ -123,6 +134,9 @@ def test_recovery_adds_up_its_seeds():
     assert found.rows[-1] == ["together", "2 of 2 ≥ .8", "1 of 2 ≥ .8", 80, 60, 0.75]
     assert snooping.rows[-1][:7] == ["together", "together", 30, 14, 15, 4, 5]
     assert snooping.rows[-1][7] == pytest.approx(100 / 30)
+    found, snooping = tables.recovery_tables("lda", seeds[1:])
+    assert found.rows[-1] == ["together", "1 of 1 ≥ .8", "1 of 1 ≥ .8", 40, 30, 0.75]
+    assert snooping.rows[-1][:7] == ["together", "together", 20, 9, 9, 3, 3]
 
 
 def test_the_table_by_the_simulators_knob_says_what_was_simulated():
@@ -157,6 +171,197 @@ def test_every_code_of_enough_users_has_a_cluster_beside_three_free_ones(log, mo
     enough = sum(size >= pathselclus_ablation.SEED_CLASS for size in log.class_sizes().values())
     assert asked["n_clusters"] == enough + 3
     assert set(asked["seeds"]) == set(range(-1, enough))
+    some = (asked["seeds"] >= 0).sum()
+    with pytest.raises(KeyboardInterrupt):
+        clustered(**SMALL, everyone=True)
+    assert set(asked["seeds"]) == set(range(-1, enough))
+    seen = np.asarray(log.fine.sum(axis=1)).ravel() > 0
+    large = [code for code, n in log.class_sizes().items() if n >= pathselclus_ablation.SEED_CLASS]
+    assert (asked["seeds"] >= 0).sum() == (np.isin(log.taxonomy, large) & seen).sum() > some
+    with pytest.raises(KeyboardInterrupt):
+        clustered(**SMALL, core_only=True)
+    assert asked["n_clusters"] == len(CORE_CLASSES) + 3
+
+
+@pytest.fixture(scope="module")
+def found(log):
+    """Urologists, who are a listed specialty, and some others, who are none."""
+    urologists = np.flatnonzero(log.taxonomy == "Urology")
+    others = np.flatnonzero(log.taxonomy == "Pediatrics")[:30]
+    cluster = np.full(len(log.users), -1)
+    cluster[others], cluster[urologists] = 0, 1
+    made = [
+        Specialty("children", None, None, others, [], 0.8, 0.7, 0.6),
+        Specialty("kidneys", "Urology", "Urology", urologists, [], 0.5, 0.4, 0.3),
+    ]
+    return Discovery("lda", made, cluster, {"n_topics": 7})
+
+
+def test_clusters_without_a_code_are_described_by_the_diagnoses_they_open_most(log, found):
+    (row,) = unlisted(**SMALL, found=found.as_json(log))
+    users = found.specialties[0].users
+    assert row["users"] == len(users)
+    assert [row[key] for key in ("stability", "stability_sizes", "stability_months")] == [
+        0.8,
+        0.7,
+        0.6,
+    ]
+    counts = log.user_diagnosis().toarray()
+    share = counts[users].sum(axis=0) / counts[users].sum()
+    everybody = counts.sum(axis=0) / counts.sum()
+    by_name = {log.label(str(code)): k for k, code in enumerate(log.codes)}
+    top = [by_name[name] for name in row["top"]]
+    assert len(top) == 10
+    assert (share[top[:5]] > everybody[top[:5]]).all()
+    assert share[top].min() >= 0.01
+
+
+def test_steps_measure_what_was_found_before(log, found):
+    _, truth = hospital(0.02, 0)
+    stored = found.as_json(log)
+    assert hidden_found(**SMALL, found=stored) == nearest_found(log, truth, found)
+    assert alarms(**SMALL, found=stored) == counted_alarms(log, found, truth)
+    sizes = class_sizes(**SMALL)
+    codes = log.taxonomy[log.taxonomy != ""].tolist()
+    assert sizes == sorted(map(codes.count, set(codes)), reverse=True)[:100]
+
+
+def test_what_discovers_is_asked_with_the_studys_settings(log, found, monkeypatch):
+    asked = []
+
+    def discovers(log, **options):
+        asked.append(options)
+        return found
+
+    for module in (chapter6.hospital, chapter6.truth):
+        monkeypatch.setattr(module, "discover", discovers)
+    again = chapter6.hospital.found_in(**SMALL, method="pathselclus", view="fine", threads=2)
+    assert again == found.as_json(log)
+    common = {"naming": "overlap", "seed": 0, "threads": 2, "method": "pathselclus"}
+    assert asked.pop() == common | {"view": "fine"}
+    one = recovery(**SMALL, method="pathselclus", threads=2)
+    assert asked == [common | {"restarts": 1}]
+    _, truth = hospital(0.02, 0)
+    scores = {row["hidden"]: row["f1"] for row in nearest_found(log, truth, found)}
+    assert one == {"seed": 0, "f1": scores} | counted_alarms(log, found, truth)
+
+
+def test_small_classes_are_dropped_before_the_contrast(log, monkeypatch):
+    monkeypatch.setattr(calibration, "contrast", lambda log, seed, svm: [seed, *svm])
+    made = calibration.naive_contrast(**SMALL)
+    sizes = log.class_sizes().values()
+    assert made["dropped"] == sum(size < MIN_CLASS for size in sizes)
+    assert made["f1"] == [0, "printed", calibration.KNOB, "chosen"]
+
+
+def test_a_specialty_is_recognised_only_where_one_was_found(log, found, monkeypatch):
+    def shuffles(log, **options):
+        asked.append(options)
+        return "shuffled"
+
+    asked = []
+    monkeypatch.setattr(recognition, "shuffle", shuffles)
+    monkeypatch.setattr(
+        recognition, "recognised", lambda log, mixed, one, **options: [mixed, one.name, options]
+    )
+    recognition.shuffled.cache_clear()
+    given = {**SMALL, "n_topics": 7, "fine": True, "hidden": "Obesity", "pipeline": "printed"}
+    one = recognition.recognise_nearest(found=found.as_json(log), **given)
+    _, truth = hospital(0.02, 0)
+    expected, _ = chapter6.hospital.nearest(found, truth, "Obesity")
+    assert one == ["shuffled", expected.name, {"fine": True, "pipeline": "printed", "seed": 0}]
+    assert asked == [{"n_topics": 7, "fine": True, "seed": 0, "threads": 1}]
+    empty = Discovery("lda", [], np.full(len(log.users), -1))
+    assert recognition.recognise_nearest(found=empty.as_json(log), **given) is None
+    recognition.shuffled.cache_clear()
+
+
+def test_in_shuffled_data_practices_are_looked_for_and_groups_recognised(log, found, monkeypatch):
+    class Mixed:
+        def f1(self, taxonomy, size, core, **options):
+            asked.append(options)
+            assert "Urology" in core
+            return size / 1000
+
+    def discovers(mixed, **options):
+        moved.append(mixed)
+        asked.append(options)
+        return found
+
+    asked, moved = [], []
+    monkeypatch.setattr(recognition, "shuffled", lambda **given: asked.append(given) or Mixed())
+    monkeypatch.setattr(recognition, "discover", discovers)
+    made = recognition.shuffled_clusters(**SMALL, n_topics=7, pipeline="printed")
+    assert made["f1"] == {20: 0.02, 50: 0.05, 100: 0.1, 200: 0.2, 400: 0.4}
+    assert made["found"] == sum(len(one.users) for one in found.specialties)
+    common = {"n_topics": 7, "seed": 0, "threads": 1}
+    assert asked[0] == SMALL | common | {"fine": False}
+    assert asked[1] == common | {"method": "lda", "restarts": 1}
+    assert asked[2] == {"method": "SVM", "pipeline": "printed", "seed": 0}
+    (mixed,) = moved
+    assert (mixed.access_encounter != log.access_encounter).mean() > 0.9
+    assert (np.sort(mixed.access_encounter) == np.sort(log.access_encounter)).all()
+
+
+def test_who_is_in_the_fine_view_has_a_diagnosis_there(log):
+    found = Discovery("pathselclus", [], np.full(len(log.users), -1), {"view": "fine"})
+    inside = chapter6.hospital.in_view(log, found)
+    assert inside.tolist() == [row.sum() > 0 for row in log.fine.toarray()]
+    assert 0 < inside.sum() < len(log.users)
+    general = Discovery("pathselclus", [], found.cluster, {"view": "general"})
+    assert chapter6.hospital.in_view(log, general) is None
+    assert chapter6.hospital.in_view(replace(log, fine=None), found) is None
+
+
+def test_an_area_without_seeds_is_found_where_its_papers_have_words_of_their_own(tmp_path):
+    rng = np.random.default_rng(0)
+    area = np.repeat(np.arange(4), 12)
+    author = rng.permutation(500)[: len(area)]
+    writes = np.repeat(np.arange(len(area)), 4)
+    paper = 1000 + np.arange(len(writes))
+    term = [10 * area[a] + rng.integers(0, 10, 6) for a in writes]
+    unknown = {"paper": [*paper, *paper[:5]], "author": [*author[writes], *[999] * 5]}
+    tables = {
+        "author_label": {"author": author, "label": area},
+        "paper_author": unknown,
+        "paper_term": {"paper": np.repeat(paper, 6), "term": np.concatenate(term)},
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), tmp_path / f"dblp4area_{name}.parquet")
+    rows = held_out(folder=tmp_path, seed=1)
+    assert [row["area"] for row in rows] == list(AREAS)
+    assert [row["authors"] for row in rows] == [12] * 4
+    assert min(row["seeded"] for row in rows) > 0.9
+    assert min(row["lda"] for row in rows) > 0.9
+    assert all(0.5 < row["share"] < 1 for row in rows)
+
+
+def test_seeds_are_a_tenth_of_the_areas_that_have_some(tmp_path, monkeypatch):
+    author = np.arange(80)
+    paper = np.arange(80)
+    for name, columns in {
+        "author_label": {"author": author, "label": author % 4},
+        "paper_author": {"paper": paper, "author": author},
+        "paper_term": {"paper": paper, "term": author % 4},
+    }.items():
+        pq.write_table(pa.table(columns), tmp_path / f"dblp4area_{name}.parquet")
+    asked = []
+
+    def fit(paths, seeds, *, n_clusters, seed, threads):
+        asked.append((paths, seeds))
+        labels = np.where(author % 4 == len(asked) - 1, 3, 0)
+        return SimpleNamespace(labels=labels, quality={"A-P-T": 3.0, "A-P": 1.0})
+
+    monkeypatch.setattr(dblp, "fit_pathselclus", fit)
+    rows = held_out(folder=tmp_path)
+    assert [row["seeded"] for row in rows] == [1.0] * 4  # the cluster after those of the others
+    assert [row["share"] for row in rows] == [0.75] * 4
+    for k, (paths, seeds) in enumerate(asked):
+        others = [area for area in range(4) if area != k]
+        assert [set(author[seeds == c] % 4) for c in range(3)] == [{area} for area in others]
+        assert [(seeds == c).sum() for c in range(-1, 3)] == [74, 2, 2, 2]
+        assert paths["A-P"].toarray().tolist() == np.eye(80).tolist()
+        assert (paths["A-P-T"].toarray().argmax(axis=1) == author % 4).all()
 
 
 @pytest.mark.slow  # three minutes

@@ -2,19 +2,24 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.held import drawn, hold, page
 from tests.study.outline import left_out
 
 from telic.data.data_sets import data_folder
 from telic.errors import InputError
+from telic.hin import Rule
 from telic.report import Report
 from telic.study import chapter7
 from telic.study.chapter7 import experiments, networks
 from telic.study.chapter7.networks import simulated_world
 from telic.study.chapter7.published import PUBLISHED_ATTACK_REDUCTION
 from telic.study.chapter7.tables import (
+    BY_DISTANCE,
     LOSSES,
+    by_links_table,
     complete_by_links_table,
     means,
     precision,
@@ -187,6 +192,134 @@ def test_one_part_of_the_study_runs_alone():
     assert 0 < calls["n = 1"] < 1
     found = experiments.advice(networks.copenhagen(), 0.0, max_risk=0.05)
     assert found["attack_inside"] <= found["risk_after"] <= 0.05 < found["risk_before"]
+
+
+def politicians(folder, monkeypatch):
+    """Thirty politicians of two parties with links of five types, under the real files' names."""
+    rng = np.random.default_rng(0)
+    names = ("follow", "friend", "like", "mention", "retweet")
+    pairs = [(name, a, b) for name in names for a in range(30) for b in range(30) if a != b]
+    link, src, dst = zip(*pairs, strict=True)
+    weight = np.where(np.array(link) == "like", 1, rng.integers(1, 9, len(pairs)))
+    (folder / "hin").mkdir()
+    users = pa.table({"user": np.arange(30), "party": np.arange(30) % 2})
+    links = pa.table({"link": link, "src": src, "dst": dst, "weight": weight})
+    for name, table in (("users", users), ("links", links)):
+        pq.write_table(table, folder / "hin" / f"timme_purep_{name}.parquet")
+    monkeypatch.setenv("TELIC_DATA", str(folder))
+    return len(pairs)
+
+
+def test_politicians_are_thinned_to_a_density_and_known_by_their_party(tmp_path, monkeypatch):
+    count = politicians(tmp_path, monkeypatch)
+    world = networks.timme(density=0.018, seed=1)
+    ((density, [(target, truth)]),) = world.samples.items()
+    assert (density, truth.tolist()) == (0.018, [*range(30)])
+    assert target is world.network
+    left = sum(len(links) for links in target.links.values())
+    assert abs(left / count - 0.018 / 0.072) < 0.02  # of the files' own density
+    assert sorted(target.schema.nodes["user"]) == ["party"]
+    assert target.nodes["user"]["party"].to_pylist() == [0, 1] * 15
+    strengths = {link.name: link.strength for link in target.schema.links}
+    assert [strengths["follow"], strengths["like"]] == [None, None]  # all alike
+    assert all(strengths[name] == Rule("at_least") for name in ("friend", "mention", "retweet"))
+    assert networks.timme(density=0.072).network.links["follow"].strength is None
+    assert sum(len(one) for one in networks.timme(density=0.072).network.links.values()) == count
+
+
+def test_a_network_that_grew_is_attacked_by_who_knows_it_all(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    size = 400
+    src, dst = rng.integers(0, 40, (2, size))
+    dst = np.where(dst == src, (dst + 1) % 40, dst)
+    link = np.array(["mention", "retweet", "reply"])[rng.integers(0, 2, size)]
+    link[:20], src[:20], dst[:20] = "reply", np.arange(20), np.arange(20) + 1  # never repeated
+    ts = rng.permutation(np.arange(1000, 1000 + size))
+    (tmp_path / "hin").mkdir()
+    events = pa.table({"link": link, "src": src, "dst": dst, "ts": ts})
+    pq.write_table(events, tmp_path / "hin" / "sanremo2016_events.parquet")
+    monkeypatch.setenv("TELIC_DATA", str(tmp_path))
+    world = networks.sanremo(users=15, share=0.25, seed=2)
+    ((density, [(target, chosen)]),) = world.samples.items()
+    assert (density, world.risk_attributes) == (0.0, ("tags",))
+    early = ts <= 1000 + 0.25 * (size - 1)
+
+    def links(rows):
+        found = {}
+        for row in zip(link[rows].tolist(), src[rows].tolist(), dst[rows].tolist(), strict=True):
+            found[row] = found.get(row, 0) + 1
+        return found
+
+    def held(network):
+        ids = network.ids("user").to_pylist()
+        return {
+            (name, ids[s], ids[t]): n
+            for name, one in network.links.items()
+            for s, t, n in zip(
+                one.sources.tolist(), one.indices.tolist(), one.strength.tolist(), strict=True
+            )
+        }
+
+    assert held(world.network) == links(np.ones(size, bool))
+    ids = world.network.ids("user").to_pylist()
+    # Of highest degree in the target's own time: distinct links of either kind, both ways.
+    degree = dict.fromkeys(ids, 0)
+    for _, s, t in links(early):
+        degree[s] += 1
+        degree[t] += 1
+    order = sorted(range(len(ids)), key=lambda k: (-degree[ids[k]], k))[:15]
+    assert chosen.tolist() == sorted(order)
+    kept = {ids[k] for k in order}
+    expected = {row: n for row, n in links(early).items() if row[1] in kept and row[2] in kept}
+    assert held(target) == expected
+    rules = target.schema.nodes["user"]
+    assert rules["tweets"] == Rule("at_least")
+    assert all(one.strength == Rule("at_least") for one in target.schema.links)
+
+
+def test_what_is_missing_is_said_of_the_part_asked_for_and_else_noted(tmp_path, monkeypatch):
+    monkeypatch.setenv("TELIC_DATA", str(tmp_path))
+    monkeypatch.setattr(chapter7, "_simulated", lambda *given: None)
+    with pytest.raises(InputError, match="Set TELIC_DATA"):
+        chapter7.study(Steps(), only="timme")
+    page = chapter7.study(Steps()).markdown()
+    for name in networks.REAL:
+        assert f"{name}: left out. {tmp_path}" in page
+
+
+def test_each_complete_graph_loses_what_it_loses_on_the_mean(monkeypatch):
+    world = networks.World("two groups", None, {0.1: [(object(), None), (object(), None)]})
+    asked = []
+
+    def complete(target, *, varying=False, seed):
+        asked.append((varying, seed))
+        return (target, varying, seed)
+
+    def losses(target, release):
+        if release is target:
+            return {"links": 0.0}
+        return {"links": (0.25 if release[1] else 0.5) + 0.1 * release[2]}
+
+    monkeypatch.setattr(experiments, "complete_graph", complete)
+    monkeypatch.setattr(experiments, "link_losses", losses)
+    found = experiments.release_losses(world, 0.1)
+    assert asked == [(False, 0), (True, 0), (False, 1), (True, 1)]
+    assert {name: one["links"] for name, one in found.items()} == pytest.approx(
+        {"KDDA": 0.0, "CGA": 0.55, "VW-CGA": 0.3}
+    )
+
+
+def test_several_groups_have_an_interval_and_one_has_none():
+    one = {"follow": [[0.1, 0.2, 0.3, 0.4]]}
+    assert [*by_links_table("t", one, {}).columns] == ["link types", *BY_DISTANCE]
+    three = {"follow": [[0.1, 0.2 * k, 0.3, 0.4] for k in (1, 2, 3)]}
+    published = {"follow": (10.0, 20.0, 30.0)}
+    (row,) = by_links_table("t", three, published).records()
+    low, high = row["95 % at n = 1"]
+    assert 0.199 < low < row["n = 1"] < high < 0.601
+    assert [row[f"published, n = {n}"] for n in (1, 2, 3)] == [0.1, 0.2, 0.3]
+    (row,) = by_links_table("t", three, {"other": (1.0, 1.0, 1.0)}).records()
+    assert row["published, n = 1"] is None
 
 
 @pytest.mark.slow

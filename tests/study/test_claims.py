@@ -95,6 +95,11 @@ def test_more_never_makes_a_positive_difference_worse(value, wide, more, size):
     assert order.index(after) >= order.index(before)
 
 
+def test_cases_that_nobody_counted_are_a_mistake_of_ours():
+    with pytest.raises(ValueError, match="are counted by"):
+        Cases(3, 4).verdict(Found(3))
+
+
 def test_no_case_is_no_verdict():
     with pytest.raises(NotInRun):
         cases([])

@@ -1,7 +1,10 @@
 """Users who change: harm is seen without the running check and not with it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tests.held import hold, page
 
 from telic.completion import CAREFUL, Replay, fit_completer
 from telic.completion.evaluation.adaqac_evaluation import evaluate_models
@@ -9,6 +12,7 @@ from telic.completion.fit.models import fit_models
 from telic.completion.learning.do_no_harm import run_checks
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
+from telic.errors import InputError
 from telic.evaluate import paired_t_test
 from telic.simulate import SETTINGS, other_tastes, simulate_change
 from telic.study import do_no_harm
@@ -170,7 +174,12 @@ def test_a_rule_is_judged_by_what_it_keeps_and_loses_after_the_change():
 class MadeUp(Steps):
     """Gives made-up cases in place of simulated ones, and two fits of a gate."""
 
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
     def __call__(self, name, make, /, **settings):
+        self.asked.append([name, make.__name__, settings])
         if make is do_no_harm.changed:
             gain = 0.1 if settings["after"] in ("no change", "other tastes") else -0.2
             case = made_up(settings["after"], gain * (1 + settings["seed"] / 100))
@@ -180,7 +189,9 @@ class MadeUp(Steps):
 
 
 def test_the_page_reports_on_other_seeds_than_the_rule_was_chosen_on():
-    report = do_no_harm.study(MadeUp())
+    steps = MadeUp()
+    report = do_no_harm.study(steps)
+    hold(Path(__file__).parent / "pages" / "do-no-harm.jsonl", [*steps.asked, *page(report)])
     verdicts, changes, *_ = report.tables
     no_check, check = verdicts.records()
     # Seeds 2 and 3 are reported, 0 and 1 were for the choice.
@@ -200,6 +211,16 @@ def test_the_page_reports_on_other_seeds_than_the_rule_was_chosen_on():
         "readers",
     ]
     assert (RULE.forgetting != 0.97) == ("serves another one" in report.markdown())
+
+
+@pytest.mark.parametrize(
+    "given", [{"seeds": 0}, {"fits": 0}, {"users": 1}, {"place_users": 1}], ids=str
+)
+def test_nobody_and_nothing_cannot_be_studied(given):
+    with pytest.raises(InputError, match="expected at least one seed and fit, and two users"):
+        do_no_harm.study(Steps(progress=pytest.fail), **given)
+    small = {"seeds": 1, "fits": 1, "users": 2, "place_users": 2}
+    assert do_no_harm.study(MadeUp(), **small).tables
 
 
 def test_the_gate_counts_fits_and_ranges():

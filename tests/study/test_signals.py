@@ -103,6 +103,30 @@ def test_the_page_opens_with_real_logs_and_says_what_is_simulated(data, monkeypa
     assert [row[0] for row in apps.rows] == list(PHONES)
 
 
+def test_each_log_is_evaluated_with_what_it_can_tell(data, monkeypatch):
+    asked = []
+
+    def evaluated(log, groups=None, *, min_users=3, seed):
+        asked.append((len(log.users), groups, min_users, seed))
+
+    monkeypatch.setattr(experiments, "evaluated", evaluated)
+    experiments.real(name=BING, file=real_file(BING, data), seed=4)
+    experiments.real(name=UNIMOBILE, file=real_file(UNIMOBILE, data), seed=4)
+    workers = len(unimobile(real_file(UNIMOBILE, data)).users)
+    assert asked == [
+        (12, ("popularity", "time", "personal", "match"), 1, 4),
+        (workers, ("popularity", "personal", "session", "match"), 2, 4),
+    ]
+    simulated = [
+        searchers(Causes(**WITHOUT["no habits"]), users=3, sessions=5, seed=2),
+        searchers(users=3, sessions=5, seed=2),
+    ]
+    monkeypatch.setattr(experiments, "evaluated", lambda log, *, seed: (log.queries, seed))
+    for world, log in zip(("no habits", "all causes"), simulated, strict=True):
+        found = experiments.simulated(world=world, users=3, sessions=5, seed=2)
+        assert found == (log.queries, 2)
+
+
 def test_apps_are_evaluated_with_their_control(monkeypatch):
     rng = np.random.default_rng(0)
     phrases = sorted({"".join("abcd"[i] for i in row) for row in rng.integers(0, 4, (60, 7))})

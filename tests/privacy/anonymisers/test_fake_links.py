@@ -240,3 +240,32 @@ def test_too_many_links_to_draw_with_care_are_refused(towns, monkeypatch):
     monkeypatch.setattr(fake_links, "MOST_WANTED", 10)
     with pytest.raises(InputError, match='"plausible": false'):
         perturb_links(towns, share=0.5)
+
+
+def test_candidates_of_whom_nothing_can_be_learned_are_as_likely_as_not(monkeypatch):
+    """The one real link is in one fold, whose candidates no classifier has seen an example for."""
+
+    class Look:
+        def of(self, pairs):
+            return np.column_stack([pairs.source, pairs.target]).astype(float)
+
+    class Classifier:
+        def fit(self, rows, label):
+            assert label.tolist() == [1] + [0] * (len(rows) - 1)
+            assert rows[0].tolist() == [7, 8]
+            asked.append(len(rows) - 1)
+            return self
+
+        def predict_proba(self, rows):
+            return np.full((len(rows), 2), [0.25, 0.75])
+
+    asked = []
+    monkeypatch.setattr(fake_links, "_classifier", lambda seed: Classifier())
+    real = fake_links._Pairs(*np.array([[7], [8], [1]]))
+    pool = fake_links._Pairs(np.arange(30), np.arange(30) + 1, np.ones(30, int))
+    odds = fake_links._odds(Look(), real, pool, np.random.default_rng(4))
+    again = np.random.default_rng(4)
+    own = again.integers(fake_links.FOLDS, size=1)[0]
+    fold = again.integers(fake_links.FOLDS, size=30)
+    assert odds == pytest.approx(np.where(fold == own, 0.0, np.log(3)))
+    assert asked == [(fold != k).sum() for k in range(fake_links.FOLDS) if k != own]

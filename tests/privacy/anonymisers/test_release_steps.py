@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,7 +16,7 @@ from telic.privacy.anonymisers.ids import randomise_ids
 from telic.privacy.anonymisers.k_degree import k_anonymous_degrees
 from telic.privacy.anonymisers.perturb_links import perturb_links
 from telic.privacy.anonymisers.random_links import add_random_links
-from telic.privacy.anonymisers.release_steps import apply_steps
+from telic.privacy.anonymisers.release_steps import _check, apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import read_truth, scores
@@ -347,6 +349,53 @@ def test_wrong_steps_are_named(world):
     ]:
         with pytest.raises(InputError, match=message):
             apply_steps(target, [step])
+
+
+def test_what_is_left_out_is_gone_and_all_else_stays(world):
+    _, target, _ = world
+    release = apply_steps(target, [{"method": "suppress", "attribute": "yob"}])
+    rules, table = target.schema.nodes["user"], target.nodes["user"]
+    assert release.schema.nodes["user"] == {k: v for k, v in rules.items() if k != "yob"}
+    assert release.nodes["user"].equals(table.drop_columns(["yob"]))
+    assert release.links == target.links
+    release = apply_steps(target, [{"method": "drop-links", "links": ["mention", "retweet"]}])
+    assert [link.name for link in release.schema.links] == ["follow", "comment"]
+    assert release.links == {name: target.links[name] for name in ("follow", "comment")}
+    assert release.nodes == target.nodes
+    release = apply_steps(target, [{"method": "drop-strengths", "links": ["mention"]}])
+    for link in target.schema.links:
+        kept = None if link.name == "mention" else link.strength
+        assert release.schema.link(link.name).strength == kept
+    with pytest.raises(InputError, match=r"attribute 'id' does not exist\. Attributes are \['ge"):
+        apply_steps(target, [{"method": "suppress", "attribute": "id"}])
+
+
+@pytest.mark.parametrize(
+    ("option", "fits", "fails"),
+    [
+        ("attribute", ["yob"], [3, None]),
+        ("base", [2, 1.5], ["2", True]),
+        ("epsilon", [1, 0.1], ["1", False]),
+        ("even", [0, 0.5], [None]),
+        ("k", [0, 5], [5.0, -1, True]),
+        ("links", [[], ["a", "b"]], ["a", [1]]),
+        ("node_type", ["user"], [["user"]]),
+        ("plausible", [True, False], [1, "yes"]),
+        ("seed", [0], [-1, 0.0]),
+        ("share", [0.5], ["half"]),
+        ("strengths", [{}, {"a": 1, "b": 9}], [{"a": 0}, {"a": 1.0}, {"a": True}, ["a"], 1]),
+        ("varying", [False], [0]),
+        ("width", [5, 0.5], ["5"]),
+    ],
+)
+def test_an_option_of_a_step_is_of_its_kind(option, fits, fails):
+    for value in fits:
+        _check({option: value}, "step 1")
+    for value in fails:
+        with pytest.raises(
+            InputError, match=f"step 1: '{option}' is {re.escape(repr(value))}, exp"
+        ):
+            _check({option: value}, "step 1")
 
 
 def test_truth_must_name_known_users(world):

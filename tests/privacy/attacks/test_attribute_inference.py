@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Network, Schema, induced, network_from_arrays
 from telic.privacy import Adversary, inference, two_releases
+from telic.privacy.attacks.two_releases import _of_some
 from telic.privacy.risk.risks import measure
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
@@ -161,3 +162,31 @@ def test_rows_are_joined_by_what_both_releases_show(dropped, distance):
 def reference_codes(net):
     view = reference.views(net, Adversary.of(net), 4)
     return [list(dict.fromkeys(view)).index(one) for one in view]
+
+
+@pytest.mark.parametrize(("people", "worst"), [(5, 1), (100, 1), (101, 2), (250, 3)])
+def test_people_who_are_hidden_among_others_are_judged_one_by_one(people, worst):
+    rng = np.random.default_rng(people)
+    codes = rng.integers(0, 120, 300)
+    some = rng.permutation(300)[:people]
+    risk = sorted((1 / (codes == codes[v]).sum() for v in some), reverse=True)
+    found = _of_some(codes, some)
+    assert found.risk == pytest.approx(np.mean(risk))
+    assert found.cardinality == len({codes[v] for v in some})
+    assert found.unique == pytest.approx(np.mean([each == 1 for each in risk]))
+    assert found.highest == risk[0]
+    assert found.tail == pytest.approx(np.mean(risk[:worst]))
+
+
+def test_releases_too_large_to_be_matched_are_measured_without(monkeypatch):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"city": "exact"}}}, "links": []})
+    months = [
+        network_from_arrays(schema, {"user": {"id": [1, 2, 3, 4], "city": city}}, {})
+        for city in (["a", "a", "b", "b"], ["a", "b", "a", "b"])
+    ]
+    found = two_releases(*months)
+    assert found.matched is not None
+    monkeypatch.setattr("telic.privacy.attacks.two_releases.MAX_PAIRS", 1)
+    large = two_releases(*months)
+    assert large.matched is None
+    assert large.joined == found.joined

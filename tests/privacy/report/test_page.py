@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 from tests.held import drawn, hold, page
 
-from telic.hin import Schema, network_from_arrays
-from telic.privacy import Adversary, Limits, apply_steps, risk_report, risks
+from telic.data.contracts import SIMULATED
+from telic.hin import Schema, induced, network_from_arrays
+from telic.privacy import (
+    Adversary,
+    Limits,
+    LinkErrors,
+    apply_steps,
+    measured_attack,
+    risk_report,
+    risks,
+)
 from telic.privacy.advice.advise import advise
+from telic.privacy.attacks.auxiliary import TooManyPairs
+from telic.privacy.report import findings
 from telic.privacy.report.findings import gather, reasons, told_apart_by
 
 SCHEMA = Schema.parse(
@@ -96,6 +107,107 @@ def test_the_page_says_what_it_means_and_what_to_do(network):
     plain, _ = risk_report(network)
     assert "--max-risk 0.05 --max-highest 0.2" in plain.html()
     assert plain.html().count('class="plot"') == 1
+
+
+def test_each_part_of_the_work_is_told_before_it_begins(network):
+    told = []
+    risk_report(network, limits=Limits(risk=0.08), progress=told.append)
+    judged = [step for step in told if step.endswith("releases judged")]
+    numbers = [int(step.split()[0]) for step in judged]
+    assert numbers == sorted(numbers)  # a release may be judged again, at a farther distance
+    assert set(numbers) == set(range(1, max(numbers) + 1))
+    assert [step for step in told if step not in judged] == [
+        "risk by link types and distance",
+        "what each field adds",
+        "what can be inferred",
+        "running the attack",
+        "searching for a release",
+        "listing what can be coarsened",
+        *(f"what {field} adds" for field in ("city", "knows", "pays")),
+        "drawing the frontier",
+        "confirming by attack",
+    ]
+    told.clear()
+    steps = [{"method": "drop-links", "links": [name]} for name in ("knows", "pays")]
+    steps.insert(1, {"method": "suppress", "attribute": "city"})
+    apply_steps(network, steps, only=("drop-links",), progress=told.append)
+    assert told == ["drop-links", "drop-links"]
+    known = Adversary.of(network)
+    measured_attack(network, network, adversary=known, progress=told.append)
+    assert told[2:] == ["sorting what is known", "comparing"]
+
+
+@pytest.fixture(scope="module")
+def cinema():
+    """Thirty users who saw some of six films, which everybody knows; some know one another."""
+    rng = np.random.default_rng(3)
+    schema = Schema.parse(
+        {
+            "nodes": {
+                "user": {"attributes": {"city": "exact"}},
+                "film": {"attributes": {"year": "at_least"}},
+            },
+            "links": [
+                {"name": "saw", "source": "user", "target": "film", "strength": "at_least"},
+                {"name": "knows", "source": "user", "target": "user"},
+            ],
+        }
+    )
+    saw = np.nonzero(rng.random((30, 6)) < 0.2)
+    knows = np.nonzero(np.triu(rng.random((30, 30)) < 0.05, 1))
+    nodes = {
+        "user": {"id": np.arange(100, 130), "city": np.arange(30) % 3},
+        "film": {"id": np.arange(6), "year": np.arange(6) // 4},
+    }
+    links = {"saw": (saw[0] + 100, saw[1], rng.integers(1, 3, len(saw[0])))}
+    links["knows"] = (knows[0] + 100, knows[1] + 100)
+    return network_from_arrays(schema, nodes, links)
+
+
+def test_a_page_on_several_types_of_nodes_is_what_it_was(cinema):
+    published = induced(cinema, {"user": np.arange(2, 30), "film": np.arange(6)})
+    known = induced(cinema, {"user": np.arange(27), "film": np.arange(6)})
+    adversary = Adversary.of(published, node_type="user", known_ids=("film",))
+    with drawn() as outlines:
+        report, _ = risk_report(
+            published,
+            auxiliary=known,
+            name="cinema",
+            limits=Limits(risk=0.5, unique=0.25),
+            adversary=adversary,
+            errors=LinkErrors(added=0.2),
+            worst=4,
+            show_ids=True,
+        )
+    text = report.markdown()
+    assert "3 of the published users are not in it and cannot be found." in text
+    assert "--node-type user" in text
+    hold(Path(__file__).parent / "page_of_several_types.jsonl", page(report, outlines))
+
+
+def test_what_is_within_its_limits_is_published_as_it_is(network):
+    limits = Limits(risk=1.0)
+    text = risk_report(network, limits=limits)[0].markdown()
+    assert f"That is within your limits ({limits.words()}): nothing has to be coarsened." in text
+    assert "2. Publish under new ids: telic privacy anonymise, with a key you lock up." in text
+    assert "After the release described below" not in text
+
+
+def test_a_simulated_network_is_said_to_be_one(network):
+    assert "simulated: no real person" not in risk_report(network)[0].markdown()
+    table = network.nodes["user"].replace_schema_metadata({SIMULATED: b"true"})
+    made_up = type(network)(network.schema, {"user": table}, network.links)
+    assert "simulated: no real person" in risk_report(made_up)[0].markdown()
+
+
+def test_an_attack_too_large_to_run_is_said_with_what_bounds_it(network, monkeypatch):
+    def too_many(*given, **options):
+        raise TooManyPairs("too many")
+
+    monkeypatch.setattr(findings, "attack", too_many)
+    text = risk_report(network)[0].markdown()
+    assert "The attack was not run: too many pairs of users match by profile." in text
+    assert "A known attack (DeHIN) was run" not in text
 
 
 def test_where_profiles_tell_all_the_picture_shows_links_alone(network):

@@ -103,6 +103,39 @@ def test_without_a_limit_it_ends_when_nothing_is_added():
     assert last.distance < 30
 
 
+def chain(size):
+    """Each user is linked with the next."""
+    schema = Schema.parse(
+        {"nodes": {"user": {}}, "links": [{"name": "next", "source": "user", "target": "user"}]}
+    )
+    users = np.arange(size)
+    return network_from_arrays(
+        schema, {"user": {"id": users}}, {"next": (users[:-1], users[:-1] + 1)}
+    )
+
+
+@pytest.mark.parametrize("size", [5, 16, 17, 40])
+def test_of_many_distances_the_first_and_the_farthest_are_given(size):
+    network = chain(size)
+    found = [*risks(network, Adversary.of(network, in_links=False), links=[["next"]])]
+    # The distance after the last one that tells more apart shows that it is the last.
+    assert [risk.distance for risk in found] == [*range(min(size, 16)), size]
+    assert [risk.cardinality for risk in found] == [*range(1, min(size, 16) + 1), size]
+    assert found[-1].unique == 1
+
+
+@pytest.mark.parametrize("distance", [0, 1, 5, 6, 7, 9, 14, 20])
+def test_along_a_chain_a_step_tells_one_more_apart(distance):
+    """Who stands k links before the end is told from those further off by looking k + 1 far."""
+    network = chain(15)
+    found = list(risks(network, Adversary.of(network, in_links=False, distance=distance)))
+    kinds = {risk.distance: risk.cardinality for risk in found if risk.links}
+    assert kinds == {d: min(d + 1, 15) for d in range(distance + 1)}
+    for risk in found:
+        if risk.links:
+            assert sorted(risk.group_sizes())[-1] == max(15 - risk.distance, 1)
+
+
 def test_loss_and_worst_users():
     net = network(2)
     loss = np.linspace(0, 1, 30)

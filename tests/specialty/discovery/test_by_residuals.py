@@ -157,7 +157,9 @@ def test_a_group_that_does_not_show_on_other_patients_is_dropped(hospital, units
 @pytest.mark.parametrize("family", FAMILIES)
 def test_planted_specialties_are_found(family):
     hospital = simulate_family(family, 8 if family == "panels" else 6)  # 1,200 and 700 users
-    found = discover(hospital.log, restarts=1)
+    told = []
+    found = discover(hospital.log, restarts=1, progress=told.append)
+    assert told == ["number of practices", f"{found.details['n_practices']} practices"]
     assert found.method == "residuals"
     assert found.details["n_practices"] <= hospital.plan.practices
     assert all(len(one.users) >= MIN_USERS for one in found.specialties)

@@ -53,10 +53,11 @@ class Log:
 def test_a_user_is_in_a_cluster_by_a_share_of_a_quarter_and_sizes_are_one_fewer_and_more(
     monkeypatch,
 ):
-    asked = []
+    asked, told = [], []
 
     def fitted(links, seeds, *, n_clusters, finished, **options):
         asked.append((n_clusters, finished, sorted(set(seeds))))
+        options["progress"](f"{n_clusters} clusters")
         theta = np.full((29, n_clusters), 1e-6)
         theta[:, 0] = 0.2499
         theta[:10, 1] = 0.25
@@ -75,8 +76,9 @@ def test_a_user_is_in_a_cluster_by_a_share_of_a_quarter_and_sizes_are_one_fewer_
         restarts=3,
         seed=0,
         threads=1,
-        progress=lambda step: None,
+        progress=told.append,
     )
+    assert told == [f"PathSelClus with {free} free clusters" for free in (5, 4, 6)]
     assert found.cluster.tolist() == [1] * 10 + [-1] * 20
     assert found.in_view.tolist() == list(range(29))
     assert found.details["seeded_codes"] == ["a"]

@@ -244,6 +244,6 @@ def test_a_number_of_topics_is_chosen_by_the_perplexity_of_what_was_held_out(mon
     scores = found.details["perplexity"]
     assert list(scores) == ["2", "5"]
     assert str(found.details["n_topics"]) == min(scores, key=scores.get)
-    assert steps[0] == "number of topics"
+    assert steps == ["number of topics", f"LDA with {found.details['n_topics']} topics"]
     _, expected = choose_n_topics(log.diagnosis, [2, 5], seed=0)
     assert scores == {str(k): round(value, 2) for k, value in expected.items()}

@@ -79,6 +79,24 @@ def test_naming_by_its_definition(declared, data):
     assert (passes[code][0], passes[code]) == (named, max(passes.values()))
 
 
+@given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=4, max_size=20), st.data())
+def test_naming_by_overlap_by_its_definition(declared, data):
+    taxonomy = np.array(declared)
+    everyone = range(len(declared))
+    users = data.draw(st.lists(st.sampled_from(everyone), min_size=1, unique=True))
+    view = data.draw(st.none() | st.just(users + [u for u in everyone if u % 2 and u not in users]))
+    own = [declared[u] for u in users if declared[u]]
+    seen = [declared[u] for u in (everyone if view is None else view)]
+    scores = {c: Fraction(2 * own.count(c), seen.count(c) + len(own)) for c in sorted(set(own))}
+    code, named = by_overlap(taxonomy, np.array(users), None if view is None else np.array(view))
+    if not own:
+        assert (code, named) == (None, False)
+        return
+    assert scores[code] == max(scores.values())
+    here = own.count(code)
+    assert named == (2 * here >= seen.count(code) and 5 * here >= len(own))
+
+
 @pytest.mark.parametrize(
     ("members", "others", "named"),
     [

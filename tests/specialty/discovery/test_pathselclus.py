@@ -235,7 +235,13 @@ def test_without_free_clusters_or_without_seeds(planted):
 def test_restarts_do_not_depend_on_threads(planted):
     seeds = np.full(90, -1)
     seeds[0] = 0
-    one, two = (fit_pathselclus(planted[1], seeds, n_clusters=3, threads=t) for t in (1, 2))
+    told = []
+    one, two = (
+        fit_pathselclus(planted[1], seeds, n_clusters=3, threads=t, progress=told.append)
+        for t in (1, 2)
+    )
+    assert len(told) > 2
+    assert set(told) == {"3 clusters"}
     np.testing.assert_array_equal(one.theta, two.theta)
 
 

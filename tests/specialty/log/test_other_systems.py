@@ -79,6 +79,72 @@ def test_an_omop_care_site_stands_in_for_a_missing_specialty(convert, tmp_path):
     assert "providers: <11 declare no specialty and count under their care site" in notes
 
 
+def test_notes_say_how_many(convert, tmp_path):
+    """Twelve providers count under their site, five do not, one declares; 13 rows lack an id."""
+    visits = [f"10,1,{provider},2024-01-05" for provider in range(18)]
+    visits += [f"10,,{provider},2024-01-06" for provider in range(13)]
+    sites = [f"{provider},,{3 if provider < 12 else 4}" for provider in range(17)]
+    write(
+        tmp_path / "source",
+        visit_occurrence=["visit_occurrence_id,person_id,provider_id,visit_start_date", *visits],
+        condition_occurrence=[
+            "person_id,visit_occurrence_id,provider_id,condition_source_value",
+            "1,10,,C50.911",
+        ],
+        provider=["provider_id,specialty_source_value,care_site_id", *sites, "17,Oncology,3"],
+        care_site=["care_site_id,care_site_name", "3,Breast Centre"],
+    )
+    log, notes = convert("omop")
+    declared = dict(zip(log.users.tolist(), log.taxonomy.tolist(), strict=True))
+    assert declared == {
+        str(k): "Oncology" if k == 17 else "Breast Centre" if k < 12 else "" for k in range(18)
+    }
+    assert "providers: 12 declare no specialty and count under their care site" in notes
+    assert any("13 rows with an empty value" in note for note in notes)
+
+
+def test_notes_say_how_many_events_and_conditions_were_left_out(convert, tmp_path):
+    def reference(kind, one):
+        return {"reference": f"{kind}/{one}"}
+
+    def audit(user, encounter, **more):
+        agent = [{"who": reference("Practitioner", user)}] if user else []
+        what = [{"what": reference("Encounter", encounter)}]
+        return {"resourceType": "AuditEvent", "agent": agent, "entity": what} | more
+
+    def condition(patient, code):
+        return {
+            "resourceType": "Condition",
+            "subject": reference("Patient", patient) if patient else None,
+            "encounter": reference("Encounter", "e1"),
+            "code": {"coding": [{"code": code}]},
+        }
+
+    timed = {"recorded": "2024-01-05T10:00:00Z"}
+    resources = [
+        {"resourceType": "Encounter", "id": "e1", "subject": reference("Patient", "p1")},
+        *[audit("u1", "e1", **timed)] * 11,
+        *[audit("", "e1", **timed)] * 12,
+        *[audit("u2", "e1")] * 13,
+        *[audit("u3", "elsewhere", **timed)] * 14,
+        *[condition("p1", "C50.911")] * 11,
+        *[condition("", "C50.911")] * 7,
+        *[condition("p1", "")] * 8,
+        {"resourceType": "Practitioner", "id": "u1"},
+    ]
+    text = "\n".join(map(json.dumps, resources))
+    (tmp_path / "source" / "all.ndjson").write_text(text)
+    log, notes = convert("fhir")
+    assert log.users.tolist() == ["u1"]
+    for note in (
+        "audit events: 12 name no practitioner and encounter",
+        "audit events: 13 have no time ('recorded')",
+        "audit events: 14 are of unknown encounters",
+        "conditions: 15 lack patient, encounter or code",
+    ):
+        assert note in notes
+
+
 def test_fhir(convert, tmp_path):
     def reference(kind, one):
         return {"reference": f"{kind}/{one}"}

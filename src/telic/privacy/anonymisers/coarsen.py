@@ -12,13 +12,20 @@ from telic.hin import Links, Network, Rule
 from telic.hin.links import MAX_STRENGTH
 from telic.privacy.protected import link_types, target_type
 
+LEAST_BASE = 1.001
+"""Of powers that numbers are brought down to; a base nearer to 1 has millions of them."""
+
 
 def bin_strengths(
     network: Network, *, base: float = 2.0, links: Sequence[str] | None = None
 ) -> Network:
-    """Replace each strength by the largest power of `base` (rounded up) that is not above it."""
-    if not base > 1:
-        raise InputError(f"base is {base}, expected more than 1.")
+    """Replace each strength by the largest power of `base` (rounded up) that is not above it.
+
+    Raises
+    ------
+    InputError
+        If `base` is less than 1.001: such powers tell nearly all numbers apart.
+    """
     built = dict(network.links)
     powers = _powers(base)
     for name in link_types(network.schema, links):
@@ -31,6 +38,10 @@ def bin_strengths(
 
 def _powers(base: float) -> np.ndarray:
     """Powers of a base, rounded up, as far as strengths go."""
+    if not base >= LEAST_BASE:
+        raise InputError(
+            f"base is {base}, expected at least {LEAST_BASE}: finer powers coarsen hardly anything."
+        )
     powers = np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base)))))
     return powers[powers <= MAX_STRENGTH].astype(np.int64)
 
@@ -72,10 +83,8 @@ def count_links(network: Network, *, links: Sequence[str], base: float = 2.0) ->
     Raises
     ------
     InputError
-        If `base` is not more than 1, or there is an attribute of the new one's name.
+        If `base` is less than 1.001, or there is an attribute of the new one's name.
     """
-    if not base > 1:
-        raise InputError(f"base is {base}, expected more than 1.")
     nodes, rules = dict(network.nodes), dict(network.schema.nodes)
     for name in link_types(network.schema, links):
         kind, label = network.schema.link(name).source, count_name(name)
