@@ -210,6 +210,16 @@ def imported(path: Path) -> set[Path]:
     return found
 
 
+def _compiled_as(function: ast.FunctionDef) -> str:
+    """The name that compiled code is called by, "" where the function is not compiled."""
+    for decorator in map(ast.unparse, function.decorator_list):
+        if decorator.startswith("overload("):
+            return decorator.removeprefix("overload(").split(",")[0].rstrip(")")
+        if decorator.startswith(("kernel", "register_jitable", "intrinsic")):
+            return function.name
+    return ""
+
+
 class Tests:
     """Which tests pass through a line, the nearest file first.
 
@@ -232,10 +242,9 @@ class Tests:
             path = str(source.relative_to(ROOT))
             tree = ast.parse(source.read_text(encoding="utf-8"))
             self.kernels[path] = [
-                (range(node.lineno, node.end_lineno + 1), node.name)
+                (range(node.lineno, (node.end_lineno or node.lineno) + 1), name)
                 for node in ast.walk(tree)
-                if isinstance(node, ast.FunctionDef)
-                and any("kernel" in ast.unparse(each) for each in node.decorator_list)
+                if isinstance(node, ast.FunctionDef) and (name := _compiled_as(node))
             ]
             self.bodies[path] = {
                 line
