@@ -1,4 +1,5 @@
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -241,3 +242,21 @@ def test_buckets_of_groups_are_two_for_each_slot_alike_in_bytes_and_of_a_piece_a
     found, each = buckets_of([1] * 40, 8, slots=2, piece=6400)
     assert len(found) == -(-each.sum() // 6400)
     assert max(found) <= 6400 + each[0]
+
+
+@pytest.mark.parametrize("cores", [3, None])  # None: the system does not tell
+def test_groups_are_fitted_by_as_many_threads_as_there_are_cores(monkeypatch, cores):
+    choices, asked = random_choices(7, groups=5, per_group=4), []
+
+    def pool(threads):
+        asked.append(threads)
+        return ThreadPoolExecutor(threads)
+
+    alone = fit_groups(choices, l2=1.0)
+    monkeypatch.setattr("telic.choice.newton.ThreadPoolExecutor", pool)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    np.testing.assert_array_equal(fit_groups(choices, l2=1.0), alone)
+    assert set(asked) == {cores or 1}
+    asked.clear()
+    leave_one_group_out(choices, alone[0], l2=1.0)
+    assert asked == [cores or 1]
