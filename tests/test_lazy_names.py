@@ -57,5 +57,6 @@ def test_the_names_are_those_that_are_stated(room):
         # Of a module beside it, Python would put the module in the name's place.
         assert not isinstance(getattr(package, name), types.ModuleType), name
         assert not importlib.util.find_spec(f"{room}.{name}"), name
+        assert name in vars(package), "it would be looked for each time"
     with pytest.raises(AttributeError, match="has no attribute 'nothing_of_this_name'"):
         _ = package.nothing_of_this_name

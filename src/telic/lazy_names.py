@@ -37,12 +37,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     module = sys.modules[package]
     source = module.__spec__.loader.get_source(package)  # type: ignore[union-attr]
     (block,) = (part for part in ast.parse(source).body if isinstance(part, ast.If))
-    homes = {
-        alias.name: statement.module
-        for statement in block.body
-        if isinstance(statement, ast.ImportFrom) and statement.module
-        for alias in statement.names
-    }
+    imports = [statement for statement in block.body if isinstance(statement, ast.ImportFrom)]
+    homes = {alias.name: str(each.module) for each in imports for alias in each.names}
 
     def __getattr__(name: str) -> Any:
         if name not in homes:

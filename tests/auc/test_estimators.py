@@ -23,6 +23,7 @@ from telic.auc import (
     RegSOLAM,
     UniExp,
 )
+from telic.auc.estimators.base import dense_blocks
 from telic.auc.estimators.by_name import SOLVERS
 from telic.auc.methods import exact as exact_methods
 from telic.auc.objective import Solution
@@ -376,3 +377,18 @@ def test_a_partial_range_that_leaves_nothing_to_rank_says_why():
     with pytest.warns(UserWarning, match=r"fpr=\(0, 0.05\), min_tpr=0.0; take wider"):
         model = PairwiseAUC(1.0, loss="squared_hinge", fpr=(0, 0.05)).fit(X[:, 1:], y)
     assert model.score(X[:, 1:], y) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [((5000, 3), [4096, 904]), ((5, 2**22), [2, 2, 1]), ((2, 2**23 + 1), [1, 1]), ((4, 0), [4])],
+)
+def test_sparse_rows_become_dense_a_block_of_64_megabytes_at_a_time(shape, sizes):
+    X = sparse.csr_array(([1.0, 2.0], ([0, shape[0] - 1], [0, 0])), shape) if shape[1] else None
+    X = sparse.csr_array(shape) if X is None else X
+    starts, blocks = zip(*dense_blocks(X), strict=True)
+    assert [len(block) for block in blocks] == sizes
+    assert list(starts) == [0, *np.cumsum(sizes)[:-1]]
+    assert all(block.size <= 2**23 or len(block) == 1 for block in blocks)
+    if shape[1]:
+        assert (blocks[0][0, 0], blocks[-1][-1, 0]) == (1.0, 2.0)

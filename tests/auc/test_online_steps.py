@@ -24,12 +24,12 @@ def counted(forgetting):
         yield x, bool(y), counts
 
 
-def solam(forgetting, beta=0.0, radius=np.inf):
+def solam(forgetting, beta=0.0, radius=np.inf, step_size=1.0):
     w, average, total, largest = np.zeros(D), np.zeros(D), 0.0, 0.0
     a = b = alpha = 0.0
     for x, y, counts in counted(forgetting):
         p, score, largest = counts[1] / counts.sum(), w @ x, max(largest, x @ x)
-        eta = 1 / ((1 + largest) * np.sqrt(counts.sum()))
+        eta = step_size / ((1 + largest) * np.sqrt(counts.sum()))
         if y:
             slope = 2 * (1 - p) * (score - a - (1 + alpha))
             a += eta * 2 * (1 - p) * (score - a)
@@ -123,6 +123,10 @@ STEPS = {
     "SPAM": (lambda f: SPAM(BETA, forgetting=f), spam),
     "SPAM-NET": (lambda f: SPAM(BETA, forgetting=f, **NET), lambda f: spam(f, **NET)),
     "SOLAM": (lambda f: SOLAM(0.4, forgetting=f), lambda f: solam(f, radius=0.4)),
+    "SOLAM, far": (  # a, b and α leave what scores in the ball can be, at either end
+        lambda f: SOLAM(0.4, step_size=200.0, forgetting=f),
+        lambda f: solam(f, radius=0.4, step_size=200.0),
+    ),
     "regSOLAM": (lambda f: RegSOLAM(BETA, forgetting=f), lambda f: solam(f, beta=BETA)),
     "Uni-Exp": (lambda f: UniExp(BETA, forgetting=f), uniexp),
     "OAM-seq": (

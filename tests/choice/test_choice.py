@@ -1,4 +1,6 @@
 import itertools
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from telic.choice import (
     learn_online,
     leave_one_group_out,
 )
+from telic.choice.group_buckets import _cut
 from telic.errors import InputError
 
 
@@ -180,10 +183,19 @@ def test_annealing_spends_its_steps_early():
     ("change", "message"),
     [
         ({"chosen": [2]}, "choice 0"),
+        ({"chosen": [-1]}, "choice 0"),
+        ({"start": [0, 1, 2], "chosen": [0, 0]}, "choice 1: its chosen row is not among its own"),
+        ({"start": [0, 2, 2], "chosen": [0, 1]}, "choice 1"),
         ({"start": [0, 1]}, "start must run"),
+        ({"start": [1, 2]}, "start must run"),
+        ({"start": [0, 1, 2]}, "start must run"),
         ({"offset": [0.0]}, "shape"),
+        ({"x": [0.0, 1.0]}, "shape"),
         ({"x": [[np.nan], [0.0]]}, "finite"),
+        ({"offset": [np.inf, 0.0]}, "finite"),
         ({"group": [0, 2]}, "group"),
+        ({"group": [1, 1]}, "group"),
+        ({"group": [0, 2, 1]}, "group"),
         ({"group": []}, "group"),
         ({"group": [[0, 1]]}, "group"),
     ],
@@ -210,3 +222,50 @@ def test_bad_parameters_are_named():
             learn_online(choices, np.zeros(choices.x.shape[1]), step_size=step_size)
     with pytest.raises(InputError, match="schedule"):
         learn_online(choices, np.zeros(3), step_size=1.0, schedule="never")
+
+
+def buckets_of(sizes, d, *, slots, piece):
+    """Bytes of each bucket of groups that have so many candidates: features, offsets, results."""
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    choices = Choices(
+        np.zeros((start[-1], d)), np.zeros(start[-1]), start, start[:-1], np.arange(len(start))
+    )
+    cuts = _cut(choices, SimpleNamespace(slots=slots, piece=piece))
+    assert (cuts[0], cuts[-1]) == (0, len(sizes))
+    each = 8 * (np.array(sizes) * (d + 1) + 3 * d * d)
+    return [each[a:b].sum() for a, b in itertools.pairwise(cuts)], each
+
+
+def test_buckets_of_groups_are_two_for_each_slot_alike_in_bytes_and_of_a_piece_at_most():
+    found, each = buckets_of([5] * 100, 2, slots=3, piece=10**9)
+    assert [size // each[0] for size in found] == pytest.approx([100 / 6] * 6, abs=1)
+    piece = int(10.5 * each[0])
+    found, _ = buckets_of([5] * 100, 2, slots=3, piece=piece)
+    assert found == [10 * each[0]] * 10
+    # Few groups with most of the candidates, and many whose own results take the most.
+    found, each = buckets_of([1] * 30 + [300] * 5 + [1] * 30, 8, slots=2, piece=10**9)
+    assert len(found) == 4
+    assert max(found) <= each.sum() / 4 + each.max()
+    assert min(found) >= each.sum() / 4 - each.max()
+    assert found[0] == pytest.approx(each.sum() / 4, rel=0.5)
+    found, each = buckets_of([1] * 40, 8, slots=2, piece=6400)
+    assert len(found) == -(-each.sum() // 6400)
+    assert max(found) <= 6400 + each[0]
+
+
+@pytest.mark.parametrize("cores", [3, None])  # None: the system does not tell
+def test_groups_are_fitted_by_as_many_threads_as_there_are_cores(monkeypatch, cores):
+    choices, asked = random_choices(7, groups=5, per_group=4), []
+
+    def pool(threads):
+        asked.append(threads)
+        return ThreadPoolExecutor(threads)
+
+    alone = fit_groups(choices, l2=1.0)
+    monkeypatch.setattr("telic.choice.newton.ThreadPoolExecutor", pool)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    np.testing.assert_array_equal(fit_groups(choices, l2=1.0), alone)
+    assert set(asked) == {cores or 1}
+    asked.clear()
+    leave_one_group_out(choices, alone[0], l2=1.0)
+    assert asked == [cores or 1]

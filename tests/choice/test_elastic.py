@@ -94,9 +94,28 @@ def test_scores_and_gradient_follow_the_definition(seed):
     [
         ({"outcome": [0, 0]}, "none twice in a choice"),
         ({"outcome": [0, 9]}, "outcomes must lie in 0..1"),
+        ({"outcome": [0, 2]}, "outcomes must lie in 0..1"),
+        ({"outcome": [0, -1]}, "outcomes must lie in 0..1"),
         ({"context_entry": [3]}, "context entries"),
+        ({"context_entry": [-1]}, "context entries must lie in 0..0, none twice in a row"),
         ({"context_value": [np.nan]}, "context values must be finite"),
+        ({"context_value": [2.0, 3.0]}, "context values must be finite, one for each entry"),
         ({"context_start": [0, 2]}, "context_start"),
+        ({"context_start": [1, 1]}, "context_start"),
+        ({"context_start": [0, 1, 1]}, "context_start"),
+        (
+            {"entries": 2, "context_start": [0, 2], "context_entry": [1, 1]}
+            | {"context_value": [2.0, 3.0]},
+            "context entries must lie in 0..1, none twice in a row",
+        ),
+        (
+            {"shared": 1, "shared_start": [0, 1, 1], "shared_feature": [1], "shared_value": [2.0]},
+            "shared entries must lie in 0..0",
+        ),
+        (
+            {"shared": 1, "shared_start": [0, 1], "shared_feature": [0], "shared_value": [2.0]},
+            "shared_start",
+        ),
         ({"offset": [0.0, np.inf]}, "finite"),
     ],
 )

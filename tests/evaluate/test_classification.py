@@ -112,7 +112,7 @@ def test_the_intervals_cover_the_true_auc(distance, true, n):
 @pytest.mark.parametrize(
     ("y", "scores", "message"),
     [
-        ([1, 1], [0.1, 0.2], "2 positive|0 positive"),
+        ([1, 1], [0.1, 0.2], "2 positive and 0 negative"),
         ([0, 1, 2], [0.1, 0.2, 0.3], "two"),
         (["a", "b", "c"], [0.1, 0.2, 0.3], "3 classes"),
         ([0, 1], [np.nan, 0.2], "row 0 is NaN"),

@@ -17,7 +17,13 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from telic.errors import InputError
 from telic.optim import ElasticNetClassifier, ElasticNetClassifierCV
 from telic.optim.softmax import make_softmax_problem
-from telic.optim.softmax_newton import _extrapolate, _intercepts_alone, _State, solve_softmax
+from telic.optim.softmax_newton import (
+    _extrapolate,
+    _intercepts_alone,
+    _Models,
+    _State,
+    solve_softmax,
+)
 
 
 class Case:
@@ -376,3 +382,42 @@ def test_of_states_that_hardly_differ_there_is_no_extrapolation():
     for differ in (0.0, 1e-160):
         _extrapolate(problem, state, [(W + i * differ, b, z) for i in range(6)])
         assert state.W is W
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_the_diagonal_model_is_its_definition_and_left_at_its_least(kind, grouped):
+    """Where features are many: one curvature each, and a step that needs no iteration."""
+    rng = np.random.default_rng(0)
+    n, d, K = 30, 8, 3
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    l1, l2, bend = 0.05, 0.3, 1.7
+    problem = make_softmax_problem(
+        *(kind(X), np.arange(n) % K),
+        **{"l1": l1, "l2": l2, "grouped": grouped, "fit_intercept": True},
+        sample_weight=rng.random(n),
+    )
+    models, p = _Models(problem, rows=n, full=False), rng.dirichlet(np.ones(K), n)
+    models.form(p)
+    matrix = problem.design.matrix
+    matrix = matrix.toarray() if problem.design.is_sparse else matrix
+    curved = problem.mass[:, None] * p * (1 - p)
+    assert models.matrices == pytest.approx(curved.T @ matrix**2, rel=1e-9)
+    assert models.weights == pytest.approx(curved.sum(axis=0), rel=1e-9)
+    W, gradient, slope_b = rng.normal(size=(K, d)), rng.normal(size=(K, d)) / 5, rng.normal(size=K)
+    W[:, :2], gradient[:, 0] = 0.0, 1e-3  # a column that stays 0
+    target, moves = models.minimum(W, gradient, slope_b, bend)
+    assert moves == pytest.approx(-slope_b / (bend * curved.sum(axis=0)), rel=1e-9)
+    bends = bend * models.matrices
+    slope = gradient + (bends.max(axis=0) if grouped else bends) * (target - W) + l2 * target
+    at_zero = ~target.any(axis=0) if grouped else target == 0
+    if grouped:  # −slope is a subgradient of l1 √K ‖·‖ at each column
+        cut, norms = l1 * K**0.5, np.linalg.norm(target, axis=0)
+        own = target[:, ~at_zero] / norms[~at_zero]
+        assert slope[:, ~at_zero] == pytest.approx(-cut * own, rel=1e-9)
+        assert (np.linalg.norm(slope[:, at_zero], axis=0) <= cut).all()
+    else:
+        assert slope[~at_zero] == pytest.approx(-l1 * np.sign(target[~at_zero]), rel=1e-9)
+        assert (np.abs(slope[at_zero]) <= l1).all()
+    assert not target[:, 0].any()
+    assert (~at_zero).sum() > 4

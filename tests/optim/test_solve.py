@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.errors import InputError
 from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
 from telic.optim.design import as_design
-from telic.optim.loop import Record, _forecast
+from telic.optim.loop import Iterate, Record, _forecast, drive
 from telic.optim.methods import gram, prox_newton, prox_newton_anderson
 from telic.optim.methods.line_search import backtrack
 from telic.optim.recentring import Recentred
@@ -502,3 +502,32 @@ def test_columns_that_are_full_and_far_from_zero_are_moved_there(stored, rows):
     dense = moved.matrix.toarray() if sparse.issparse(moved.matrix) else moved.matrix
     np.testing.assert_array_equal(dense[:, 1], far - centres[0])
     np.testing.assert_array_equal(dense[:, [0, 2]], np.column_stack([near, half]))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_what_counts_as_diverged_or_converged_goes_with_the_units_of_y(scale):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), scale * rng.normal(size=30)
+    problem, best = make_problem(X, y, loss="squared"), np.linalg.lstsq(X, y)[0]
+    at_zero = problem.risk(np.zeros(30))
+
+    def run(coefs, tol=0.01):
+        iterates = (Iterate(coef, 0.0, gradients=30) for coef in coefs)
+        options = {"method": "saga", "tol": tol, "max_passes": len(coefs), "check_every": 1}
+        return drive(problem, iterates, **options)
+
+    # Without a penalty the gradient decides: it is the share of the way that is left.
+    found = run([(1 - left) * best for left in (0.5, 0.02, 0.011, 0.009, 0.001)])
+    assert found.converged
+    assert found.passes == 4
+    for times, diverged in ((1e5, False), (1e7, True)):
+        coef = 1e3 * best
+        for _ in range(20):  # to a loss that is so many times that at zero
+            coef = coef * np.sqrt(times * at_zero / problem.risk(X @ coef))
+        assert problem.risk(X @ coef) == pytest.approx(times * at_zero)
+        if diverged:
+            with pytest.raises(InputError, match="saga diverged after 1 passes"):
+                run([coef])
+        else:
+            with pytest.warns(ConvergenceWarning, match="saga stopped after 1 passes"):
+                run([coef])

@@ -84,6 +84,12 @@ def test_a_report_asks_for_nothing_over_the_network_and_runs_nothing():
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
 
 
+def test_a_figure_that_is_on_the_page_is_closed():
+    open_before = pyplot.get_fignums()
+    Report("t").figure(figure(), "a line")
+    assert pyplot.get_fignums() == open_before
+
+
 def test_the_same_figures_give_the_same_bytes_with_ids_of_their_own():
     def page():
         report = Report("t")

@@ -62,12 +62,9 @@ class Choices:
             )
         if len(start) != len(chosen) + 1 or start[0] != 0 or start[-1] != len(x):
             raise InputError("start must run from 0 to the number of rows, one more than choices.")
-        if len(chosen) and (
-            (np.diff(start) < 1).any() or (chosen < start[:-1]).any() or (chosen >= start[1:]).any()
-        ):
-            bad = int(
-                np.argmax((np.diff(start) < 1) | (chosen < start[:-1]) | (chosen >= start[1:]))
-            )
+        outside = (chosen < start[:-1]) | (chosen >= start[1:])
+        if outside.any():
+            bad = int(np.argmax(outside))
             raise InputError(f"choice {bad}: its chosen row is not among its own candidates.")
         if (
             not group.size

@@ -67,7 +67,7 @@ def by_bucket(
 
 
 def _cut(choices: Choices, executor: Executor) -> np.ndarray:
-    """Return where buckets begin: alike in bytes, within a piece, and two for each slot."""
+    """Return where buckets begin: alike in bytes, two or more for each slot, a piece each."""
     groups, d = len(choices.group) - 1, choices.x.shape[1]
     rows = choices.start[choices.group]
     took = 8 * ((d + 1) * rows + 3 * d * d * np.arange(groups + 1))

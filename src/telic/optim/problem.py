@@ -174,7 +174,7 @@ class Problem:
         for scale in scales:
             # Without l2 the scaled point is feasible, though rounding may hide it. With l1/scale
             # no scaled copy of the gradient is needed.
-            weaker = self.penalty if scale == 1.0 else replace(self.penalty, l1=self.l1 / scale)
+            weaker = replace(self.penalty, l1=self.l1 / scale)
             conjugate = weaker.conjugate(pull) * scale**2 if self.l2 > 0 else 0.0
             total = conjugates
             if total is None or scale < 1.0:

@@ -57,7 +57,7 @@ def solam_steps(
         saddle[1] = min(max(b, -reach), reach)
         saddle[2] = min(max(alpha, -2 * reach), 2 * reach)
         if s * s * norm > radius * radius:
-            s = radius / np.sqrt(norm) if s > 0 else -radius / np.sqrt(norm)
+            s = np.copysign(radius / np.sqrt(norm), s)
         scale[1] = forgetting * scale[1] + eta
         g *= forgetting
         r += eta * s / g

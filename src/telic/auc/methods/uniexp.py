@@ -24,11 +24,11 @@ def uniexp_steps(rows, squares, positive, counts, w, bias, scale, forgetting, be
         scale[0] = max(scale[0], 1 + squares[i])
         seen = counts[0] + counts[1]
         sign = 1.0 if positive[i] else -1.0
-        weight = seen / (2 * (counts[1] if positive[i] else counts[0]))
+        weight = sign * seen / (2 * (counts[1] if positive[i] else counts[0]))
         ridge = beta * seen * seen / (counts[0] * counts[1])
         largest = seen / (2 * min(counts[0], counts[1]))
         eta = step_size / (largest * scale[0] + ridge * seen)
-        push = eta * weight * sign * np.exp(min(-sign * score, LINEAR_BEYOND))
+        push = eta * weight * np.exp(min(-sign * score, LINEAR_BEYOND))
         s *= 1 - eta * ridge
         if abs(s) < TINY:
             w *= s

@@ -1,0 +1,31 @@
+import warnings
+
+import pytest
+
+from telic.errors import InputError, JobError, ModelError, TelicError, warn_unconverged
+
+
+@pytest.mark.parametrize("kind", [InputError, ModelError, JobError])
+def test_a_message_is_one_line_even_where_it_quotes_a_library(kind):
+    quoted = kind("x.csv cannot be read (line 3:\n  too few  values\n).")
+    assert isinstance(quoted, TelicError)
+    assert str(quoted) == "x.csv cannot be read (line 3: too few values)."
+    # What has one line already stays as it is, and so does a name with two spaces in it.
+    assert str(kind("a  b.csv ( ) is missing")) == "a  b.csv ( ) is missing"
+
+
+def test_a_warning_of_a_fit_points_at_the_line_that_the_caller_means():
+    def inner(level):
+        warn_unconverged("stopped early", stacklevel=level)  # level 1: this line
+
+    def outer(level):
+        inner(level)  # level 2: this line
+
+    begin = outer.__code__.co_firstlineno
+    for level, line in ((1, begin - 2), (2, begin + 1)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outer(level)
+        assert [(w.filename, w.lineno, str(w.message)) for w in caught] == [
+            (__file__, line, "stopped early")
+        ]
