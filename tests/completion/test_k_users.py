@@ -242,6 +242,41 @@ def test_what_is_held_out_are_the_latest_and_what_was_before_is_said_of_them(of_
     assert type(found)(None, [all_at_once], min_users=2).held_out(FEWEST) is None
 
 
+@pytest.mark.parametrize("of_tenants", [False, True])
+def test_a_log_in_three_files_is_as_in_one(of_tenants):
+    rng = np.random.default_rng(1)
+    m, users = 90, [None, "ann", "ben", "cem"]
+    query, user, place = (rng.integers(0, 4, m).astype(np.int32) for _ in range(3))
+    at = np.sort(1000 + rng.permutation(5 * m)[:m])
+
+    def part(first, last):
+        own = slice(first, last)
+        tenants = (["shop", "club", None, "gym"], place[own])
+        groups = {"tenant": tenants} if of_tenants else {}
+        texts = ["tea", "Tea", "cup", "pot"]
+        return QueryLog(
+            texts, query[own], at[own], users, user[own], np.ones(last - first), groups=groups
+        )
+
+    kind = GatheredByTenant if of_tenants else Gathered
+    whole, parts = (
+        kind(None, logs, min_users=2)
+        for logs in ([part(0, m)], [part(0, 30), part(30, 32), part(32, m)])
+    )
+    one, other = whole.entries(), parts.entries()
+    assert one.shy == other.shy
+
+    def suggested(entries):
+        columns = entries.contexts.values()
+        return sorted(zip(entries.phrases, entries.popular, *columns, strict=True), key=str)
+
+    assert suggested(one) == suggested(other)
+    assert whole.histories(one) == parts.histories(other)
+    assert sum(sum(own.values()) for own in whole.histories(one).values()) == (user > 0).sum()
+    assert whole.held_out(60) == parts.held_out(60)
+    assert whole.kept_back() == parts.kept_back()
+
+
 def of_groups(table, **columns):
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values, pa.string()))

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -199,12 +200,15 @@ def test_whatever_a_killed_process_leaves_no_change_is_lost(editor, built_here, 
 
 
 def test_a_list_of_another_store_or_another_model_is_none(
-    editor, built_here, make_completer, tmp_path
+    editor, built_here, make_completer, tmp_path, monkeypatch
 ):
     settings, key = editor
     with service(settings) as client:
         post(client, key, "1", *THREE)
         until(lambda: compact(client))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     other = replace(settings, database=f"sqlite:///{tmp_path}/other.sqlite")
     with service(other) as client:
         post(client, key, "1", {"phrase": "sorbet", "popularity": 1e6})
@@ -212,6 +216,7 @@ def test_a_list_of_another_store_or_another_model_is_none(
     denying = make_completer().denying(DenyList(("so1",)))
     with service(settings, denying) as client:
         assert listed(client, key) == ["so0", "so2", "soup"]
+    assert not list(temporary.iterdir())  # where a model that has no folder is written
 
 
 def test_a_list_that_cannot_be_built_leaves_the_changes_as_they_are(editor, monkeypatch, caplog):

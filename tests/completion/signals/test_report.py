@@ -1,17 +1,21 @@
 """The page of signals: figures by their definition, and the page as it was."""
 
+from copy import copy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.held import hold, page
 
-from telic.completion.signals import STATIC, Searches, measured
+from telic.completion.evaluation.json_facts import signal_facts
+from telic.completion.signals import STATIC, Searches, evaluation, measured
 from telic.completion.signals.evaluation import ALL, BINS, SEEN
-from telic.completion.signals.groups import FEATURES, GROUP_OF
+from telic.completion.signals.groups import FEATURES, GROUP_OF, GROUPS
 from telic.completion.signals.log_split import LONGEST, TESTED
 from telic.completion.signals.report import SignalFindings, facts_of, fit_facts, weight_rows
 from telic.completion.signals.weights import SignalWeights
+from telic.data.queries import QueryLog
 from telic.simulate.searchers import searchers
 
 SHOWN = 10
@@ -78,6 +82,13 @@ def test_rows_are_means_over_the_prefixes_of_a_slice(found, models):
         assert row["difference"] == mean([sum(each) / len(each) for each in by_unit.values()])
 
 
+def test_what_is_listed_was_a_candidate_that_was_known_by_then(found):
+    for ranks in found.ranks.values():
+        assert found.candidate[ranks > 0].all()
+    assert found.possible[found.candidate].all()
+    assert not found.candidate.all()
+
+
 def test_effort_is_where_a_query_first_comes_up(found, searches):
     """One that never does costs all its characters."""
     rows = {row["model"]: row for row in found.effort()}
@@ -116,6 +127,82 @@ def test_facts_count_the_log_and_what_was_tested(searches, found):
     assert facts[share] == mean([before >= 0 for before in searches.before])
 
 
+def test_facts_count_the_first_submission_too():
+    day = 24 * 60
+    at = np.array([0, 2, *range(9, 161, 4)]) * day * 60_000_000
+    m, users = len(at), np.array([0, 0, *np.arange(38) % 6 + 1])
+    log = QueryLog(["tea"], np.zeros(m, np.int32), at, list("abcdefg"), users, np.ones(m))
+    tested = SimpleNamespace(event=np.array([1, 2, 2]), unit=np.zeros(3, int))
+    facts = facts_of(Searches(log, min_users=1, session_gap=3.0 * day), tested)
+    assert facts["days"] == 157.0
+    assert facts["share of submissions with one before them in the session"] == 1 / 40
+    assert (facts["submissions tested"], facts["prefixes tested"]) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("groups", "sessions", "expected"),
+    [
+        (None, True, ["session", "time"]),
+        (["time", "personal"], True, ["time"]),
+        (None, False, ["time"]),
+        (["session"], False, []),
+    ],
+)
+def test_each_control_is_measured_as_it_is_and_exchanged(
+    searches, monkeypatch, groups, sessions, expected
+):
+    """Those of the groups asked for; sessions only where a submission has one before it."""
+    found = SimpleNamespace(event=np.arange(4), unit=np.arange(4) // 2)
+    fitted, logs, said = [], [], []
+
+    def lessons_of(log, *, shrinkage):
+        logs.append(log)
+        return SimpleNamespace(fit=lambda penalties: fitted.append(penalties) or penalties)
+
+    def measured(log, models, *, shrinkage, most):
+        assert (log, most) == (logs[-1], 7)
+        ranks = {name: np.full(4, float(len(penalties))) for name, penalties in models.items()}
+        return SimpleNamespace(**vars(found), ranks=ranks)
+
+    monkeypatch.setattr(evaluation, "lessons_of", lessons_of)
+    monkeypatch.setattr(evaluation, "measured", measured)
+    log = copy(searches)
+    log.before = searches.before if sessions else np.full(len(searches.before), -1)
+    rows = evaluation.controls(log, groups, most=7, progress=said.append)
+    assert [(row["group"], row["exchanged"]) for row in rows] == [
+        (group, exchanged) for group in expected for exchanged in (False, True)
+    ]
+    assert said == [f"{group}, {how}" for group in expected for how in ("as it is", "exchanged")]
+    assert [each is log for each in logs] == [True, False] * len(expected)
+    for row, own in zip(rows, fitted[1::2], strict=True):
+        assert (row["n"], row["difference"]) == (4, 1.0)  # of the two groups over the one
+        assert own.keys() == {"popularity", row["group"]}
+
+
+def test_each_group_is_compared_beside_popularity_alone(searches, monkeypatch):
+    said = []
+    learned = by_hand("personal", "popularity")
+    lessons = SimpleNamespace(fit=lambda penalties: penalties)
+    monkeypatch.setattr(evaluation, "lessons_of", lambda *given, **options: lessons)
+    monkeypatch.setattr(evaluation, "choosing_moments", lambda *given, **options: ())
+    monkeypatch.setattr(evaluation, "learn", lambda *given, **options: learned)
+    models = evaluation.models_of(
+        searches, ["popularity", "personal", "time"], progress=said.append
+    )
+    assert models == {
+        "static": STATIC,
+        "popularity": {"popularity": 10.0},
+        "+ personal": {"popularity": 10.0, "personal": 10.0},
+        "+ time": {"popularity": 10.0, "time": evaluation.USUAL},
+        ALL: learned,
+    }
+    assert said == ["gathering what to learn from"]
+    without = evaluation.models_of(searches, ["time"])
+    assert list(without) == ["static", "+ time", ALL]
+    assert without["+ time"] == {"time": evaluation.USUAL}
+    assert list(evaluation.models_of(searches))[2:-1] == [f"+ {g}" for g in list(GROUPS)[1:]]
+
+
 def test_a_page_of_signals_is_as_it_was(searches, models, found):
     numbers = {"difference": 0.012, "low": -0.001, "high": 0.025}
     unknown = {"difference": 0.004, "low": None, "high": None}
@@ -146,3 +233,29 @@ def test_what_was_not_fitted_is_said_to_be_the_static_order():
     assert fit_facts(by_hand("time"))["at most above the optimum"] == 0.001
     (row,) = weight_rows(STATIC, ["time"])
     assert row == {"group": "time", "gate": "not asked for", "penalty": None, "weights": None}
+
+
+def test_a_box_says_of_each_group_its_gate_its_penalty_and_what_weighs_anything():
+    def said(weights):
+        facts = signal_facts(SimpleNamespace(weights=weights, session_minutes=20.0))
+        assert facts["minutes without a search that end a session"] == 20.0
+        return facts["signals"], facts["fit"]
+
+    groups, fit = said(by_hand("match", "popularity", gates={"time": "off", "match": "on: well"}))
+    assert list(groups) == list(GROUPS)
+    for group, own in groups.items():
+        weights = by_hand("match", "popularity").weights
+        weighing = [
+            f"{name} {weight:+.4f}"
+            for name, weight, of in zip(FEATURES, weights, GROUP_OF, strict=True)
+            if of == group and weight != 0
+        ]
+        assert own["weights"] == (", ".join(weighing) or "none")
+        assert own["penalty"] == (10.0 if group in ("match", "popularity") else "none")
+    gates = {group: own["gate"] for group, own in groups.items() if own["gate"] != "not asked for"}
+    assert gates == {"popularity": "on", "time": "off", "match": "on: well"}
+    assert groups["popularity"]["weights"] == "submissions -0.2500"  # the other weighs nothing
+    assert fit == {"compositions": 321, "objective": 12.5, "at most above its optimum": 0.001}
+    assert "apps" in said(by_hand("apps"))[0]
+    assert "feedback" in said(by_hand(gates={"feedback": "off"}))[0]
+    assert said(STATIC)[1] == {"compositions": 0}
