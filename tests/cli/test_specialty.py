@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from telic.cli import app, main
+from telic.report import Report
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.access_reasons import find_reasons
 from telic.specialty.alarms.colleagues import care_of
@@ -18,6 +19,7 @@ from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.alarms.fhir_audit_events import audit_events
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.log_files import read_log
+from telic.specialty.pseudonyms import Pseudonyms
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +185,7 @@ def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
     options = ("--found", file.with_name("found"))
     shown = run("explain", later, *options, "--limit", 3, "--keep", tmp_path / "kept")
     assert "holds" in shown.stdout
+    assert f"{tmp_path / 'kept'}: written" in "".join(shown.stderr.splitlines())
     content = json.loads(run("explain", later, *options, "--limit", 3, "--json").stdout)
     assert all(one["verdict"] == "holds" for one in content["carried"]["specialties"])
     again = run("explain", later, "--found", tmp_path / "kept", "--limit", 0)
@@ -276,3 +279,31 @@ def test_the_review_queue_says_which_package_it_lacks(folder, monkeypatch, capsy
     assert stopped.value.code == 2
     said = "".join(capsys.readouterr().err.split())
     assert "pipinstall'telic[serve]'" in said
+
+
+def test_a_report_says_what_it_leaves_out_and_where_it_is(tmp_path, monkeypatch):
+    log, nothing = simulate_family("wards", 0).log, Discovery("residuals", [], np.empty(0))
+    asked = []
+
+    def full_report(*given, **options):
+        asked.append((given, options))
+        return Report("Specialties of a hospital"), ["one class is dropped"]
+
+    command = sys.modules["telic.cli.specialty.report"]
+    monkeypatch.setattr(command, "read", lambda *_: log)
+    monkeypatch.setattr(command, "known", lambda *_: (nothing, "before", None))
+    monkeypatch.setattr("telic.specialty.report.page.full_report", full_report)
+    page = tmp_path / "page.md"
+    options = ("--out", page, "--pipeline", "printed", "--seed", 3, "--threads", 2)
+    done = run("report", tmp_path / "log", *options, "--show-ids")
+    assert "note: one class is dropped\n" in done.stderr
+    assert f"{page}: written" in "".join(done.stderr.splitlines())
+    assert page.read_text().startswith("# Specialties of a hospital")
+    (given, told), *_ = asked
+    assert given == (log, nothing)
+    assert told == {
+        "before": "before", "snooping": None, "pipeline": "printed", "pseudonyms": None,
+        "seed": 3, "threads": 2,
+    }  # fmt: skip
+    run("report", tmp_path / "log", "--out", tmp_path / "other.md")
+    assert isinstance(asked[1][1]["pseudonyms"], Pseudonyms)

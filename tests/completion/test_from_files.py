@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files, fold
+from telic.completion.fit.from_files import _relevance
 from telic.completion.fit.merged_phrases import Gathered
 from telic.completion.fit.sources import as_catalogue
 from telic.completion.learning.relevance import WINDOW
@@ -336,3 +337,37 @@ def test_a_list_counts_as_what_nobody_submitted_before_every_log(weights, counts
     assert [log.queries[q] for q in log.query] == ["tea", "cup", "tea"]
     assert [log.users[u] for u in log.user] == [None] * 3
     assert (log.at.tolist(), log.count.tolist()) == ([0] * 3, counts)
+
+
+@pytest.mark.parametrize(
+    ("mix", "named", "unnamed"),
+    [
+        ((1.0, 0.0, 0.0), "mpc", "mpc"),
+        ((0.6, 0.0, 0.4), "timesense", "timesense"),
+        ((0.5, 0.5, 0.0), "personal", "mpc"),
+        ((0.4, 0.3, 0.3), "personal", "timesense"),
+    ],
+)
+def test_a_relevance_is_named_by_the_parts_that_count(mix, named, unnamed):
+    """The part of the user's own counts only where the log names users."""
+    for name, is_named in ((named, True), (unnamed, False)):
+        made = _relevance(mix, named=is_named)
+        assert (made.name, made.popular, made.personal, made.recent) == (name, *mix)
+
+
+@pytest.mark.parametrize("with_list", [False, True])
+def test_what_only_a_tenants_composition_log_has_is_that_tenants_own(
+    make_table, tmp_path, with_list
+):
+    table = make_table(users=3, compositions=12)
+    log, titles = tmp_path / "log.parquet", tmp_path / "titles.csv"
+    tenants = pa.array(["shop"] * len(table), pa.string())
+    pq.write_table(table.append_column("tenant", tenants), log)
+    titles.write_text("title,views\nnew york,3\nnew ulm,2\n")
+    box = fit_files(log, *[titles] * with_list, min_users=1)
+
+    def shown(tenant):
+        return {each.text for each in box.suggest("new", where={"tenant": tenant})}
+
+    assert {"new york", "new jersey", "newcastle"} <= shown("shop")
+    assert shown("club") == ({"new york", "new ulm"} if with_list else set())

@@ -238,6 +238,9 @@ def test_what_is_held_out_are_the_latest_and_what_was_before_is_said_of_them(of_
     before = np.where(np.arange(m) < m - FEWEST, 0, log.user).astype(np.int32)
     nobody = type(found)(None, [replace(log, user=before)], min_users=2).held_out(FEWEST)
     assert (nobody.opened, nobody.named) == (True, False)
+    ann = np.where(before == 0, 1, before).astype(np.int32)
+    known = type(found)(None, [replace(log, user=ann)], min_users=2).held_out(FEWEST)
+    assert (known.opened, known.named) == (False, True)
     all_at_once = replace(log, at=np.full(m, 7))
     assert type(found)(None, [all_at_once], min_users=2).held_out(FEWEST) is None
 
