@@ -225,6 +225,34 @@ def test_the_default_fit_is_at_the_optimum_and_every_fit_says_its_gap(phones, pr
     assert (fit["gap"] <= 1e-3 * fit["objective"]) == (protocol is CAREFUL)
 
 
+CHOSEN = Elastic(2e-5, 7e-5)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "penalty", "tried"),
+    [
+        (CAREFUL, None, [phone_models.PENALTIES, [CHOSEN]]),
+        (CAREFUL, Elastic(3e-3, 1e-3), [[Elastic(3e-3, 1e-3)]] * 2),
+        (PAPER, None, [[phone_models.PRINTED]] * 2),
+    ],
+)
+def test_penalties_are_tried_where_none_is_given_or_printed(
+    phones, fitted, monkeypatch, protocol, penalty, tried
+):
+    asked = []
+    made = replace(fitted.models["appaware"], penalty=CHOSEN)
+
+    def fit(replay, relevance, signals, protocol, penalties, **options):
+        asked.append(penalties)
+        return [made for _ in penalties]
+
+    monkeypatch.setattr(phone_models, "fit_penalties", fit)
+    relevance = fit_relevance(phones, "mpc", protocol)
+    variants = ("appaware", "appaware-i")
+    fit_phone_models(phones, relevance, protocol, variants=variants, penalty=penalty)
+    assert [list(each) for each in asked] == [list(each) for each in tried]
+
+
 def test_a_solver_that_there_is_not_is_named(phones):
     with pytest.raises(InputError, match="solver is 'guess', expected one of auto, sdca"):
         fit_appaware(phones, Relevance.named("mpc"), Signals.of(phones.log), PAPER, solver="guess")
