@@ -304,6 +304,11 @@ def test_a_training_composition_is_not_in_its_own_share():
     query, app = np.array([5, 5, 6, 6]), np.array([0, 0, 0, 1])
     own = np.array([True, False, False, True])
     np.testing.assert_allclose(shares.of(query, app, own), [1 / 2, 2 / 2, 1 / 2, 0.0])
+    nobodys = np.zeros(3, bool)
+    found = shares.of(np.array([6, 7, 4]), np.array([1, 1, 0]), nobodys)
+    np.testing.assert_allclose(found, [1.0, 0.0, 0.0])
+    nothing = OpenedShares(2, np.zeros(0, int), np.zeros(0), np.zeros(2))
+    assert nothing.of(query[:3], app[:3], nobodys).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_feedback_and_apps_are_learned_together(phones):

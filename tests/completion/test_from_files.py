@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files, fold
+from telic.completion.fit import from_files
 from telic.completion.fit.from_files import _relevance
-from telic.completion.fit.merged_phrases import Gathered
+from telic.completion.fit.merged_phrases import Gathered, HeldOut
 from telic.completion.fit.sources import as_catalogue
 from telic.completion.learning.relevance import WINDOW
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog
-from telic.errors import InputError
+from telic.errors import InputError, TelicError
+from telic.scale import Local
 
 SECOND = 1_000_000
 
@@ -227,6 +230,32 @@ def test_the_weights_are_those_that_complete_the_held_out_end_of_the_log_best():
     assert mixes["alone"][1] > 0
     assert mixes["never"][1] == 0
     assert all(mix[2] == 0 for mix in mixes.values())  # half an hour: all of it is recent
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(("span", "has_past"), [(2 * WINDOW, True), (2 * WINDOW - 1, False)])
+def test_only_weights_of_what_the_log_tells_apart_are_tried(monkeypatch, named, span, has_past):
+    """Not a user's own where nobody is named, nor what is recent where all of the log is."""
+    tried = []
+    monkeypatch.setattr(from_files, "_cold", lambda of, mix, **options: tried.append(mix))
+    held = HeldOut(7, [], True, named, span)
+    chosen = from_files._learned_mix(SimpleNamespace(held_out=lambda most: held), n=10)
+    assert chosen == tried[0]
+    assert {mix[1] > 0 for mix in tried} == ({False, True} if named else {False})
+    assert {mix[2] > 0 for mix in tried} == ({False, True} if has_past else {False})
+    for nothing in (None, held._replace(opened=False)):
+        gathered = SimpleNamespace(held_out=lambda most, nothing=nothing: nothing)
+        assert from_files._learned_mix(gathered, n=10) == from_files.DEFAULT
+
+
+@pytest.mark.parametrize("executor", [None, Local()], ids=["whole", "in pieces"])
+def test_a_log_of_which_nothing_can_be_used_is_named(write, executor):
+    header = "query,at,user\n"
+    with pytest.raises(TelicError, match=r"log\.csv: holds no row"):
+        fit_files(write("log.csv", header), executor=executor)
+    bad = write("log.csv", header + "tea,,ada\n" * 3)
+    with pytest.raises(TelicError, match=r"log\.csv: (no row can be used|holds no row)"):
+        fit_files(bad, executor=executor, on_bad_row="skip")
 
 
 @pytest.fixture

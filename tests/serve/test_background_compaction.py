@@ -21,6 +21,7 @@ from telic.completion.box.compaction import keep
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.state import background_compaction, phrase_changes
+from telic.serve.state.background_compaction import KeptLists
 from telic.serve.state.store import Store
 
 
@@ -197,6 +198,26 @@ def test_whatever_a_killed_process_leaves_no_change_is_lost(editor, built_here, 
         (damaged / "index.kinds.npy").write_bytes(b"")
         (damaged / "manifest.json").write_text("{}")
     assert "a list with its changes is left out" in caplog.text
+
+
+def test_a_list_that_serves_is_not_taken_again_and_a_damaged_one_is_said_once(
+    editor, built_here, caplog
+):
+    settings, key = editor
+    with service(settings) as client:
+        post(client, key, "1", *THREE)
+        until(lambda: compact(client))
+        assert client.app.changes._lists.newer() is None
+        store, (kept,) = client.app.journal._store, Path(settings.compacted).glob("*-*-*")
+        lists = KeptLists(
+            Completer.load(settings.compacted.removesuffix(".compacted")), store, settings
+        )
+        assert (lists.newer().number, lists.newer().folder) == (1, kept)
+        (kept / "index.kinds.npy").write_bytes(b"")
+        (kept / "manifest.json").write_text("{}")
+        caplog.clear()
+        assert [lists.newer() for _ in range(3)] == [None] * 3
+        assert caplog.text.count("a list with its changes is left out") == 1
 
 
 def test_a_list_of_another_store_or_another_model_is_none(
