@@ -89,9 +89,10 @@ def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file, re
     row, *_ = recognition
     chosen_in = [half for one in row["pipelines"] for half in one["chosen_in"]]
     assert sorted(chosen_in) == [f"{r}.{half}" for r in range(1, 6) for half in (1, 2)]
-    console = [
-        [cell.strip() for cell in line.split("│")] for line in run(*options).stdout.splitlines()
-    ]
+    shown = run(*options).stdout.splitlines()
+    console = [[cell.strip() for cell in line.split("│")] for line in shown]
+    assert shown[0].strip() == "F1 of each specialty without a code"
+    assert f"{row['f1']:.3f}" in next(each for each in console if "Naive" in each)
     for one in row["pipelines"]:
         cells = [one["pipeline"], f"{one['f1']:.3f}", f"{one['core_f1']:.3f}"]
         assert ["", *cells, ", ".join(one["chosen_in"]) or "—", ""] in console
