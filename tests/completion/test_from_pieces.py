@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from telic.completion.fit.from_pieces import COUNTED, ROW, _plan
+from telic.completion.fit.from_pieces import COUNTED, ROW, CountedLog, _plan, size_said
 
 
 @pytest.mark.parametrize("rows", [1, 1000, 123_456])
@@ -25,3 +25,13 @@ def test_sizes_are_chosen_by_the_memory_of_a_task_once(tmp_path, rows, slots, pi
 
 def test_a_piece_has_a_row_however_little_memory_there_is(tmp_path):
     assert _plan(tmp_path, 1, SimpleNamespace(slots=1, piece=1))["rows"] == 1
+
+
+def test_users_queries_that_do_not_fit_are_said_with_what_they_would_take():
+    """Half of the memory is theirs, as they are read and then held."""
+    left_out = CountedLog.facts(SimpleNamespace(apart=True, _pairs=3_000_000))
+    size = size_said(2 * 500 * 3_000_000)
+    assert left_out == {
+        "personal history": f"left out: 3000000 queries of users would take about {size}"
+    }
+    assert CountedLog.facts(SimpleNamespace(apart=False, _pairs=3_000_000)) == {}
