@@ -14,7 +14,12 @@ from telic.completion.fit.models import fit_relevance, recounted
 from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
 from telic.completion.learning.adaqac import PAPER, FeedbackDesign
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
-from telic.completion.learning.appaware import _score_moments, fit_appaware, score_candidates
+from telic.completion.learning.appaware import (
+    _Problem,
+    _score_moments,
+    fit_appaware,
+    score_candidates,
+)
 from telic.completion.learning.phone_ranker import MAX_APPS
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
@@ -309,6 +314,32 @@ def test_a_training_composition_is_not_in_its_own_share():
     np.testing.assert_allclose(found, [1.0, 0.0, 0.0])
     nothing = OpenedShares(2, np.zeros(0, int), np.zeros(0), np.zeros(2))
     assert nothing.of(query[:3], app[:3], nobodys).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_is_learned_from_are_shares_among_the_other_compositions(phones):
+    signals, relevance = Signals.of(phones.log), fit_relevance(phones, "mpc", PAPER)
+    training = np.flatnonzero(phones.part == TRAIN)
+    moments = phones.moments(relevance, phones.last_keystrokes(TRAIN), n=10)
+    moments = moments.where(moments.position >= 0)
+    shares = OpenedShares.counted(signals, phones.query, training)
+    problem = _Problem.of(phones, moments, signals, shares, PAPER, None, None)
+    start, queries = signals.recent_start, phones.query
+    opened = {c: signals.recent_app[start[c] : start[c + 1]].tolist() for c in training.tolist()}
+    found, row = problem.choices, 0
+    for t, c in enumerate(moments.composition[:80].tolist()):
+        for q in moments.candidates[t][moments.candidates[t] >= 0]:
+            expected = {}
+            for order, app in enumerate(opened[c]):
+                others = [d for d in training.tolist() if d != c and app in opened[d]]
+                if y := np.mean(queries[others] == q) if others else 0.0:
+                    expected[order] = y / problem.scales[1]
+            own = slice(found.shared_start[row], found.shared_start[row + 1])
+            features = found.shared_feature[own].tolist()
+            assert dict(zip(features, found.shared_value[own], strict=True)) == pytest.approx(
+                expected
+            )
+            row += 1
+    assert row > 200
 
 
 def test_feedback_and_apps_are_learned_together(phones):
