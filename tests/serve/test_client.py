@@ -38,10 +38,10 @@ def test_a_search_from_its_first_key_to_its_end(locked):
     own.close()
 
 
-def test_an_editor_changes_phrases_and_an_admin_forgets_a_user(completer, tmp_path):
+def test_an_editor_changes_phrases_and_an_admin_forgets_a_user(make_completer, tmp_path):
     key = add_key(tmp_path / "keys.toml", "desk", editor=True, admin=True)
     settings = Settings.beside(tmp_path / "model", port=0, keys=str(tmp_path / "keys.toml"))
-    with serving(completer, settings) as address:
+    with serving(make_completer(), settings) as address:
         client = Client(address, key=key)
         changes = ({"phrase": "sorbet", "popularity": 1e6}, {"phrase": "salmon", "delete": True})
         assert client.change("1", changes) == client.change("1", changes) == 1

@@ -135,11 +135,11 @@ BODIES = {
 
 @pytest.mark.parametrize("path", BODIES)
 def test_a_body_that_is_taken_is_as_described_and_one_that_is_not_is_refused(
-    completer, settings, tmp_path, path
+    make_completer, settings, tmp_path, path
 ):
     key = add_key(tmp_path / "keys.toml", "desk", editor=True, admin=True)
     settings = replace(settings, keys=str(tmp_path / "keys.toml"), max_query=40, max_id=30)
-    with TestClient(create_app(completer, settings), "http://127.0.0.1:8000") as client:
+    with TestClient(create_app(make_completer(), settings), "http://127.0.0.1:8000") as client:
         described = client.get("/openapi.json").json()["paths"][path]["post"]["requestBody"]
         schema = described["content"]["application/json"]["schema"]
 
@@ -164,7 +164,7 @@ def test_a_body_that_is_taken_is_as_described_and_one_that_is_not_is_refused(
 
 
 @pytest.mark.parametrize("path", ["/suggest", "/phrases"])
-def test_lists_and_numbers_in_a_body_are_as_described(completer, settings, tmp_path, path):
+def test_lists_and_numbers_in_a_body_are_as_described(make_completer, settings, tmp_path, path):
     key = add_key(tmp_path / "keys.toml", "desk", editor=True)
     settings = replace(settings, keys=str(tmp_path / "keys.toml"), max_boost=4.0)
     wrong = {
@@ -179,7 +179,7 @@ def test_lists_and_numbers_in_a_body_are_as_described(completer, settings, tmp_p
             {"changes": [{"phrase": "tea", "delete": False}]}, {"changes": CHANGES * 251},
         ],
     }  # fmt: skip
-    with TestClient(create_app(completer, settings), "http://127.0.0.1:8000") as client:
+    with TestClient(create_app(make_completer(), settings), "http://127.0.0.1:8000") as client:
         described = client.get("/openapi.json").json()["paths"][path]["post"]["requestBody"]
         schema = described["content"]["application/json"]["schema"]
         for body in wrong[path]:
