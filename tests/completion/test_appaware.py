@@ -20,6 +20,7 @@ from telic.completion.learning.appaware import (
     fit_appaware,
     score_candidates,
 )
+from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import MAX_APPS
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
@@ -322,22 +323,41 @@ def test_what_is_learned_from_are_shares_among_the_other_compositions(phones):
     moments = phones.moments(relevance, phones.last_keystrokes(TRAIN), n=10)
     moments = moments.where(moments.position >= 0)
     shares = OpenedShares.counted(signals, phones.query, training)
+    feedback = phones.features(moments)[..., : len(FEATURES)]
+    design = FeedbackDesign.of(CAREFUL, phones.features(moments), moments)
     problem = _Problem.of(phones, moments, signals, shares, PAPER, None, None)
+    joint = _Problem.of(phones, moments, signals, shares, CAREFUL, feedback, design)
+    relevance = moments.relevance - moments.relevance.max(axis=1, keepdims=True)
+    scaled = design.scaled(feedback)
     start, queries = signals.recent_start, phones.query
     opened = {c: signals.recent_app[start[c] : start[c + 1]].tolist() for c in training.tolist()}
-    found, row = problem.choices, 0
+    row = 0
+
+    def shared(choices, row):
+        own = slice(*choices.shared_start[row : row + 2])
+        features, values = choices.shared_feature[own], choices.shared_value[own]
+        return dict(zip(features.tolist(), values.tolist(), strict=True))
+
     for t, c in enumerate(moments.composition[:80].tolist()):
-        for q in moments.candidates[t][moments.candidates[t] >= 0]:
-            expected = {}
+        installed = slice(signals.installed_start[c], signals.installed_start[c + 1])
+        for one in (problem, joint):
+            own = slice(*one.choices.context_start[t : t + 2])
+            apps = one.choices.context_entry[own], one.choices.context_value[own] * one.scales[0]
+            expected = signals.installed_app[installed], signals.installed_value[installed]
+            assert [each.tolist() for each in apps] == [pytest.approx(e) for e in expected]
+        for j in np.flatnonzero(moments.candidates[t] >= 0):
+            q, expected = moments.candidates[t, j], {}
             for order, app in enumerate(opened[c]):
                 others = [d for d in training.tolist() if d != c and app in opened[d]]
                 if y := np.mean(queries[others] == q) if others else 0.0:
                     expected[order] = y / problem.scales[1]
-            own = slice(found.shared_start[row], found.shared_start[row + 1])
-            features = found.shared_feature[own].tolist()
-            assert dict(zip(features, found.shared_value[own], strict=True)) == pytest.approx(
-                expected
-            )
+            assert shared(problem.choices, row) == pytest.approx(expected)
+            # Beside them, where that is learned too: the relevance, and each feature of feedback.
+            more = {MOST_RECENT: relevance[t, j]} | {
+                MOST_RECENT + 1 + k: value for k, value in enumerate(scaled[t, j])
+            }
+            expected |= {feature: value for feature, value in more.items() if value != 0}
+            assert shared(joint.choices, row) == pytest.approx(expected)
             row += 1
     assert row > 200
 
