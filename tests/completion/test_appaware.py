@@ -323,12 +323,11 @@ def test_what_is_learned_from_are_shares_among_the_other_compositions(phones):
     moments = phones.moments(relevance, phones.last_keystrokes(TRAIN), n=10)
     moments = moments.where(moments.position >= 0)
     shares = OpenedShares.counted(signals, phones.query, training)
-    feedback = phones.features(moments)[..., : len(FEATURES)]
     design = FeedbackDesign.of(CAREFUL, phones.features(moments), moments)
-    problem = _Problem.of(phones, moments, signals, shares, PAPER, None, None)
-    joint = _Problem.of(phones, moments, signals, shares, CAREFUL, feedback, design)
+    scaled = design.scaled(phones.features(moments)[..., : len(FEATURES)])
+    problem = _Problem.of(phones, moments, signals, shares, PAPER, None)
+    joint = _Problem.of(phones, moments, signals, shares, CAREFUL, scaled)
     relevance = moments.relevance - moments.relevance.max(axis=1, keepdims=True)
-    scaled = design.scaled(feedback)
     start, queries = signals.recent_start, phones.query
     opened = {c: signals.recent_app[start[c] : start[c + 1]].tolist() for c in training.tolist()}
     row = 0
