@@ -1,5 +1,7 @@
+import hashlib
 import json
 import sys
+import tomllib
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -482,6 +484,26 @@ def test_a_user_is_not_called_forgotten_while_something_else_writes(telic, tmp_p
     monkeypatch.setattr(Store, "forget", gone)
     assert telic(*forget, "ada", "--database", url)[2] == "telic: the database: it is gone.\n"
     assert closed
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ((), {}),
+        (("--origin", "https://a.example", "--origin", "http://b.example", "--visitors"),
+         {"origins": ["https://a.example", "http://b.example"], "visitors": True}),
+        (("--admin",), {"admin": True}),
+        (("--editor",), {"editor": True}),
+    ],
+)  # fmt: skip
+def test_a_key_is_printed_and_its_file_keeps_its_digest_and_what_it_may(
+    telic, tmp_path, options, kept
+):
+    file = tmp_path / "keys.toml"
+    code, out, _ = telic("completion", "key", "acme", "--keys", file, *options)
+    assert code == 0
+    (tenant,) = tomllib.loads(file.read_text()).values()
+    assert tenant == {"keys": [hashlib.sha256(out.strip().encode()).hexdigest()]} | kept
 
 
 def test_inspect_says_what_k_costs_in_all_and_by_tenant(telic, tmp_path):

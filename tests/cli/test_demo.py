@@ -60,3 +60,35 @@ def test_a_demo_writes_what_it_measured_says_it_and_opens_the_box(monkeypatch, c
     assert code == 2
     assert "report.html: telic did not write this file" in err
     assert len(served) == 1
+
+
+def test_a_demo_of_phones_says_where_two_of_them_are(monkeypatch, capfd, tmp_path):
+    phrases = [f"{a}{b} street" for a in "abc" for b in "aeiou"]
+    catalogue = simulate.Catalogue(phrases, np.arange(1.0, 1 + len(phrases)))
+    affinity = simulate.made_up_affinity(catalogue, apps=4)
+    made, few = simulate.simulate_phones, {"users": 4, "compositions": 12}
+    monkeypatch.setattr(simulate, "example_phones", lambda: (catalogue, affinity))
+    asked, served = [], []
+
+    def phones(of, **options):
+        asked.append((of, options))
+        return made(of, **options | few)
+
+    monkeypatch.setattr(simulate, "simulate_phones", phones)
+    monkeypatch.setattr(serve, "run", lambda *given, **options: served.append(given))
+    words = ["telic", "demo", "--phone", "--out", str(tmp_path), "--json", "--seed", "5"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    printed, err = capfd.readouterr()
+    assert not end.value.code, err
+    assert asked == [
+        (catalogue, {"affinity": affinity, "users": 100, "compositions": 120, "seed": 5})
+    ]
+    ((box, _),) = served
+    assert Completer.load(tmp_path / "phone-model").model == box.model == "appaware"
+    assert len(pq.read_table(tmp_path / "phones.parquet")) == 4 * 12
+    assert {row["relevance"] for row in json.loads(printed)["rows"]} == {"mpc"}
+    page = (tmp_path / "phones.html").read_text(encoding="utf-8")
+    assert "SIMULATED people and phones" in page
+    assert "Two phones side by side: add /phones to the address." in " ".join(err.split())

@@ -93,6 +93,9 @@ def test_what_telic_did_not_write_stays(telic, tmp_path, monkeypatch, name, over
     (tmp_path / "notes").write_text("years")
     (tmp_path / "in").write_text("x")
     monkeypatch.setitem(COMMANDS, name, [*COMMANDS[name], *overwrite])
+    # It is said before the work, not after it.
+    monkeypatch.setattr("telic.simulate.hospital.simulate_hospital", None)
+    monkeypatch.setattr("telic.specialty.log.other_systems.import_log", None)
     for out in ("thesis", "notes"):
         before = kept(tmp_path)
         message = "telic did not write" if overwrite else "exists already"
@@ -120,6 +123,23 @@ def test_what_is_read_stays(telic, tmp_path, monkeypatch, name):
         ("table.csv", tmp_path / "table.csv"),
     ]:
         assert "is read by this command" in telic(name, IN=read, OUT=out)
+        assert kept(tmp_path) == before
+
+
+def test_findings_are_kept_over_nothing_of_somebody_elses(telic, tmp_path, monkeypatch):
+    for folder in ("found", "thesis"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "content").write_text("years")
+    before = kept(tmp_path)
+    for out, overwrite, why in (
+        ("thesis", [], "exists already"),
+        ("thesis", ["--overwrite"], "telic did not write"),
+        ("found", ["--overwrite"], "is read by this command"),
+        ("other/kept", ["--overwrite"], "does not exist"),
+    ):
+        words = ["log", "--found", "found", "--keep", out, *overwrite]
+        monkeypatch.setitem(COMMANDS, "specialty explain --keep", words)
+        assert why in telic("specialty explain --keep")
         assert kept(tmp_path) == before
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -47,7 +48,14 @@ def telic(monkeypatch, capsys, tmp_path):
     return run
 
 
-def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path):
+def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path, monkeypatch):
+    told = []
+
+    @contextmanager
+    def steps(title):
+        yield told.append
+
+    monkeypatch.setattr(sys.modules["telic.cli.completion.signals"], "steps", steps)
     code, out, err = telic(
         log,
         "--column",
@@ -63,6 +71,11 @@ def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path):
         "--json",
     )
     assert code == 0, err
+    assert told[:2] == ["reading", "gathering what to learn from"]
+    assert told[told.index("testing") + 1 :] == [
+        *(f"{group}, {how}" for group in ("session", "time") for how in ("as it is", "exchanged")),
+        "the completer",
+    ]
     found = json.loads(out)
     assert set(found) == {"facts", "results", "effort", "controls", "signals"}
     assert found["facts"]["users"] == 60

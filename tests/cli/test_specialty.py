@@ -1,14 +1,25 @@
 import csv
 import json
 import shutil
+import sys
 from datetime import timedelta
 
+import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from telic.cli import app, main
+from telic.report import Report
+from telic.simulate.hospital_families import simulate_family
+from telic.specialty.alarms.access_reasons import find_reasons
+from telic.specialty.alarms.colleagues import care_of
+from telic.specialty.alarms.explained_alarms import judge
+from telic.specialty.alarms.fhir_audit_events import audit_events
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.log.log_files import read_log
+from telic.specialty.pseudonyms import Pseudonyms
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +89,10 @@ def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file, re
     row, *_ = recognition
     chosen_in = [half for one in row["pipelines"] for half in one["chosen_in"]]
     assert sorted(chosen_in) == [f"{r}.{half}" for r in range(1, 6) for half in (1, 2)]
-    console = [
-        [cell.strip() for cell in line.split("│")] for line in run(*options).stdout.splitlines()
-    ]
+    shown = run(*options).stdout.splitlines()
+    console = [[cell.strip() for cell in line.split("│")] for line in shown]
+    assert shown[0].strip() == "F1 of each specialty without a code"
+    assert f"{row['f1']:.3f}" in next(each for each in console if "Naive" in each)
     for one in row["pipelines"]:
         cells = [one["pipeline"], f"{one['f1']:.3f}", f"{one['core_f1']:.3f}"]
         assert ["", *cells, ", ".join(one["chosen_in"]) or "—", ""] in console
@@ -92,7 +104,6 @@ def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file, re
 
 def test_it_is_said_where_nothing_was_found(folder, file, tmp_path, monkeypatch):
     from telic.specialty.discovery.result import read_discovery
-    from telic.specialty.log.log_files import read_log
 
     content = json.loads(file.read_text())
     coded = [one for one in content["specialties"] if one["listed_code"] is not None]
@@ -175,6 +186,7 @@ def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
     options = ("--found", file.with_name("found"))
     shown = run("explain", later, *options, "--limit", 3, "--keep", tmp_path / "kept")
     assert "holds" in shown.stdout
+    assert f"{tmp_path / 'kept'}: written" in "".join(shown.stderr.splitlines())
     content = json.loads(run("explain", later, *options, "--limit", 3, "--json").stdout)
     assert all(one["verdict"] == "holds" for one in content["carried"]["specialties"])
     again = run("explain", later, "--found", tmp_path / "kept", "--limit", 0)
@@ -218,9 +230,81 @@ def test_a_patient_gets_the_own_log_in_three_forms(folder, file, tmp_path, capsy
         run(*options, "--out", tmp_path / f"own.{suffix}")
     assert json.loads((tmp_path / "own.json").read_text()) == content
     with (tmp_path / "own.csv").open() as lines:
-        assert len(list(csv.DictReader(lines))) == mine.num_rows
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == mine.num_rows
+    printed = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in run(*options).stdout.splitlines()
+        if line.startswith("│")
+    ]
+    assert [row[1] for row in printed if row[1]] == [row["user"] for row in rows]
     assert "Who opened your record" in (tmp_path / "own.html").read_text()
     monkeypatch.setattr("sys.argv", ["telic", "specialty", *map(str, options), "--out", "own.pdf"])
     with pytest.raises(SystemExit):
         main()
     assert "ends in .csv, .json or .html" in capsys.readouterr().err
+
+
+def test_without_findings_a_command_discovers_and_every_access_is_written_with_its_reason(
+    tmp_path, monkeypatch
+):
+    log, asked = simulate_family("wards", 0).log, []
+    monkeypatch.setattr(sys.modules["telic.cli.specialty.explain"], "read", lambda *_: log)
+
+    def discover(log, *, progress, **options):
+        progress("runs")
+        asked.append(options)
+        return Discovery("residuals", [], np.full(len(log.users), -1))
+
+    monkeypatch.setattr("telic.specialty.discovery.discover.discover", discover)
+    events = tmp_path / "events.ndjson"
+    options = ("--method", "lda", "--seed", 7, "--threads", 2, "--audit-events", events)
+    done = run("explain", tmp_path / "log", *options, "--json")
+    assert asked == [{"method": "lda", "seed": 7, "threads": 2}]
+    assert f"{events}: written" in "".join(done.stderr.splitlines())
+    nothing = discover(log, progress=str)
+    care = care_of(log)
+    alerts, reasons = judge(log, nothing, care=care), find_reasons(log, nothing, seed=7)
+    written = [json.loads(line) for line in events.read_text().splitlines()]
+    assert written == list(audit_events(log, nothing, alerts, reasons))
+    queue = json.loads(done.stdout)["queue"]
+    assert [one["row"] for one in queue] == log.access_row[alerts.queue("all")[:20]].tolist()
+
+
+def test_the_review_queue_says_which_package_it_lacks(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "telic.specialty.alarms.review_queue", None)
+    line = ["telic", "specialty", "review", "list", "--store", f"sqlite:///{folder}/r.sqlite"]
+    monkeypatch.setattr("sys.argv", line)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    said = "".join(capsys.readouterr().err.split())
+    assert "pipinstall'telic[serve]'" in said
+
+
+def test_a_report_says_what_it_leaves_out_and_where_it_is(tmp_path, monkeypatch):
+    log, nothing = simulate_family("wards", 0).log, Discovery("residuals", [], np.empty(0))
+    asked = []
+
+    def full_report(*given, **options):
+        asked.append((given, options))
+        return Report("Specialties of a hospital"), ["one class is dropped"]
+
+    command = sys.modules["telic.cli.specialty.report"]
+    monkeypatch.setattr(command, "read", lambda *_: log)
+    monkeypatch.setattr(command, "known", lambda *_: (nothing, "before", None))
+    monkeypatch.setattr("telic.specialty.report.page.full_report", full_report)
+    page = tmp_path / "page.md"
+    options = ("--out", page, "--pipeline", "printed", "--seed", 3, "--threads", 2)
+    done = run("report", tmp_path / "log", *options, "--show-ids")
+    assert "note: one class is dropped\n" in done.stderr
+    assert f"{page}: written" in "".join(done.stderr.splitlines())
+    assert page.read_text().startswith("# Specialties of a hospital")
+    (given, told), *_ = asked
+    assert given == (log, nothing)
+    assert told == {
+        "before": "before", "snooping": None, "pipeline": "printed", "pseudonyms": None,
+        "seed": 3, "threads": 2,
+    }  # fmt: skip
+    run("report", tmp_path / "log", "--out", tmp_path / "other.md")
+    assert isinstance(asked[1][1]["pseudonyms"], Pseudonyms)

@@ -14,7 +14,13 @@ from telic.completion.fit.models import fit_relevance, recounted
 from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
 from telic.completion.learning.adaqac import PAPER, FeedbackDesign
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
-from telic.completion.learning.appaware import _score_moments, fit_appaware, score_candidates
+from telic.completion.learning.appaware import (
+    _Problem,
+    _score_moments,
+    fit_appaware,
+    score_candidates,
+)
+from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import MAX_APPS
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
@@ -225,6 +231,34 @@ def test_the_default_fit_is_at_the_optimum_and_every_fit_says_its_gap(phones, pr
     assert (fit["gap"] <= 1e-3 * fit["objective"]) == (protocol is CAREFUL)
 
 
+CHOSEN = Elastic(2e-5, 7e-5)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "penalty", "tried"),
+    [
+        (CAREFUL, None, [phone_models.PENALTIES, [CHOSEN]]),
+        (CAREFUL, Elastic(3e-3, 1e-3), [[Elastic(3e-3, 1e-3)]] * 2),
+        (PAPER, None, [[phone_models.PRINTED]] * 2),
+    ],
+)
+def test_penalties_are_tried_where_none_is_given_or_printed(
+    phones, fitted, monkeypatch, protocol, penalty, tried
+):
+    asked = []
+    made = replace(fitted.models["appaware"], penalty=CHOSEN)
+
+    def fit(replay, relevance, signals, protocol, penalties, **options):
+        asked.append(penalties)
+        return [made for _ in penalties]
+
+    monkeypatch.setattr(phone_models, "fit_penalties", fit)
+    relevance = fit_relevance(phones, "mpc", protocol)
+    variants = ("appaware", "appaware-i")
+    fit_phone_models(phones, relevance, protocol, variants=variants, penalty=penalty)
+    assert [list(each) for each in asked] == [list(each) for each in tried]
+
+
 def test_a_solver_that_there_is_not_is_named(phones):
     with pytest.raises(InputError, match="solver is 'guess', expected one of auto, sdca"):
         fit_appaware(phones, Relevance.named("mpc"), Signals.of(phones.log), PAPER, solver="guess")
@@ -276,6 +310,55 @@ def test_a_training_composition_is_not_in_its_own_share():
     query, app = np.array([5, 5, 6, 6]), np.array([0, 0, 0, 1])
     own = np.array([True, False, False, True])
     np.testing.assert_allclose(shares.of(query, app, own), [1 / 2, 2 / 2, 1 / 2, 0.0])
+    nobodys = np.zeros(3, bool)
+    found = shares.of(np.array([6, 7, 4]), np.array([1, 1, 0]), nobodys)
+    np.testing.assert_allclose(found, [1.0, 0.0, 0.0])
+    nothing = OpenedShares(2, np.zeros(0, int), np.zeros(0), np.zeros(2))
+    assert nothing.of(query[:3], app[:3], nobodys).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_is_learned_from_are_shares_among_the_other_compositions(phones):
+    signals, relevance = Signals.of(phones.log), fit_relevance(phones, "mpc", PAPER)
+    training = np.flatnonzero(phones.part == TRAIN)
+    moments = phones.moments(relevance, phones.last_keystrokes(TRAIN), n=10)
+    moments = moments.where(moments.position >= 0)
+    shares = OpenedShares.counted(signals, phones.query, training)
+    design = FeedbackDesign.of(CAREFUL, phones.features(moments), moments)
+    scaled = design.scaled(phones.features(moments)[..., : len(FEATURES)])
+    problem = _Problem.of(phones, moments, signals, shares, PAPER, None)
+    joint = _Problem.of(phones, moments, signals, shares, CAREFUL, scaled)
+    relevance = moments.relevance - moments.relevance.max(axis=1, keepdims=True)
+    start, queries = signals.recent_start, phones.query
+    opened = {c: signals.recent_app[start[c] : start[c + 1]].tolist() for c in training.tolist()}
+    row = 0
+
+    def shared(choices, row):
+        own = slice(*choices.shared_start[row : row + 2])
+        features, values = choices.shared_feature[own], choices.shared_value[own]
+        return dict(zip(features.tolist(), values.tolist(), strict=True))
+
+    for t, c in enumerate(moments.composition[:80].tolist()):
+        installed = slice(signals.installed_start[c], signals.installed_start[c + 1])
+        for one in (problem, joint):
+            own = slice(*one.choices.context_start[t : t + 2])
+            apps = one.choices.context_entry[own], one.choices.context_value[own] * one.scales[0]
+            expected = signals.installed_app[installed], signals.installed_value[installed]
+            assert [each.tolist() for each in apps] == [pytest.approx(e) for e in expected]
+        for j in np.flatnonzero(moments.candidates[t] >= 0):
+            q, expected = moments.candidates[t, j], {}
+            for order, app in enumerate(opened[c]):
+                others = [d for d in training.tolist() if d != c and app in opened[d]]
+                if y := np.mean(queries[others] == q) if others else 0.0:
+                    expected[order] = y / problem.scales[1]
+            assert shared(problem.choices, row) == pytest.approx(expected)
+            # Beside them, where that is learned too: the relevance, and each feature of feedback.
+            more = {MOST_RECENT: relevance[t, j]} | {
+                MOST_RECENT + 1 + k: value for k, value in enumerate(scaled[t, j])
+            }
+            expected |= {feature: value for feature, value in more.items() if value != 0}
+            assert shared(joint.choices, row) == pytest.approx(expected)
+            row += 1
+    assert row > 200
 
 
 def test_feedback_and_apps_are_learned_together(phones):

@@ -1,7 +1,11 @@
 """Changes built into a list: what is suggested stays, and what lies beside it is left alone."""
 
+import io
 import json
+import os
+import runpy
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -133,3 +137,29 @@ def test_what_a_killed_process_left_goes_and_what_is_no_list_stays(box, tmp_path
     assert str(damaged) == out
     assert listed(with_kept(box, out)) == listed(box)
     assert set((tmp_path / "kept").iterdir()) == {damaged, theirs, of_another_store}
+
+
+def test_a_process_that_builds_a_list_says_what_is_wrong_and_quotes_nothing(
+    box, tmp_path, monkeypatch
+):
+    """Its last line goes to the service's log, where what people typed must not be."""
+    nice = []
+    monkeypatch.setattr(os, "nice", nice.append)
+
+    def built(**given):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(given)))
+        runpy.run_path(compaction.__file__, run_name="__main__")
+
+    model, digest = box.stored
+    box.live.put("Teaspoon", 50)
+    out = tmp_path / "kept" / f"{digest[:16]}-{1:012}-{'0' * 16}"
+    given = {"model": str(model), "digest": digest, "before": None, "out": str(out)}
+    with pytest.raises(SystemExit) as stopped:
+        built(**given | {"digest": "another"}, live=box.live.as_json())
+    assert "holds another model by now" in str(stopped.value.code)
+    with pytest.raises(SystemExit) as stopped:
+        built(**given, live={"secret": ["a phrase"]})
+    assert stopped.value.code == "KeyError"
+    built(**given, live=box.live.as_json())
+    assert listed(with_kept(Completer.load(model), out)) == listed(box)
+    assert nice == [10] * 3  # keystrokes go before

@@ -1,11 +1,13 @@
 """Two completers on one log: the measures by their definitions, and their intervals."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from telic.completion import compare_completers, fit_completer, fit_files
-from telic.completion.evaluation.compare import walk
+from telic.completion.evaluation.compare import _phone, _where, walk
 from telic.completion.learning.replayed_log import Replay
 from telic.data.compositions import read_compositions
 from telic.errors import InputError
@@ -104,3 +106,29 @@ def test_lists_of_no_length_are_refused(tmp_path):
     model = listing(tmp_path, tea=1)
     with pytest.raises(InputError, match="show is 0"):
         compare_completers(logged(typed("tea", "t")), model, model, show=0)
+
+
+def test_a_composition_is_typed_again_where_its_tenant_is_told_on_both_sides():
+    def where(contexts, **groups):
+        held = contexts and SimpleNamespace(names=contexts)
+        return _where(SimpleNamespace(contexts=held), SimpleNamespace(groups=groups), 1)
+
+    tenants = (["shop", "club", None], [0, 1, 2])
+    assert where(["language", "tenant"], tenant=tenants) == {"tenant": "club"}
+    assert where(["language", "tenant"], tenant=(["shop", None], [0, 1])) is None
+    assert where(["language", "tenant"], network=tenants) is None
+    assert where(["language"], tenant=tenants) is None
+    assert where(None, tenant=tenants) is None
+
+
+def test_a_composition_is_typed_again_on_the_phone_that_it_was_typed_on():
+    minute = 60_000_000
+    log = SimpleNamespace(
+        apps=["maps", "mail", "news"],
+        installed_start=[0, 1, 3], installed_app=[2, 0, 1], daily_opens=[9.0, 1.5, 2.5],
+        opened_start=[0, 1, 3], opened_app=[0, 1, 2],
+        opened_at=[0, 100 * minute, 107 * minute + minute // 2],
+        keystroke_start=[0, 2, 3], at=[5, 6, 110 * minute],
+    )  # fmt: skip
+    asked = _phone(SimpleNamespace(phone=lambda *given: given), log, 1)
+    assert asked == ({"maps": 1.5, "mail": 2.5}, [("mail", 10.0), ("news", 2.5)])

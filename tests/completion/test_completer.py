@@ -193,6 +193,22 @@ def test_a_phones_apps_move_what_they_speak_of_and_each_suggestion_says_which():
     assert ranker.telling(1) == ["garden"]
 
 
+@pytest.mark.parametrize("opened", [[], ["b"], ["a"], ["c", "b", "a"]])
+def test_the_reasons_of_a_phone_add_up_to_what_it_adds_the_largest_first(opened):
+    rng = np.random.default_rng(2)
+    query, app = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(3)))
+    tables = [AppTable.of(query, app, rng.normal(size=12).round(2), 4) for _ in range(2)]
+    ranker = PhoneRanker(["a", "b", "c"], *tables, np.linspace(2.0, 0.1, 48))
+    phone = ranker.phone({"a": 2.0, "c": 0.5}, [(name, 1.0 + i) for i, name in enumerate(opened)])
+    for query, added in enumerate(ranker.added(np.arange(4), phone)):
+        reasons = ranker.reasons(query, phone)
+        assert sum(reasons.values()) == pytest.approx(added)
+        sizes = [abs(part) for part in reasons.values()]
+        assert sizes == sorted(sizes, reverse=True)
+        assert {*reasons} == {"installed: a", "installed: c"} | {f"opened: {o}" for o in opened}
+    assert ranker.reasons(-1, phone) == {}
+
+
 def test_a_forgotten_user_leaves_everybody_elses_gate():
     users = {name: UserState(np.zeros(16)) for name in ("ada", "bob", "eve")}
     gate = Gate(True, np.ones(5, bool), np.array([True, False, True]))

@@ -244,3 +244,33 @@ def test_a_log_is_walked_as_it_is_served():
 def test_the_levels_are_those_that_the_pages_state():
     assert (LEVEL, FORGETTING, MARGIN, BUDGET, ALLOWANCE) == (0.05, 0.98, 0.1, 1.5, 0.002)
     assert len(PREFIX_BINS) == 5
+
+
+@pytest.mark.parametrize(
+    ("anywhere", "bins", "users", "said"),
+    [
+        (True, "11111", "111", "re-ranks everywhere"),
+        (True, "11111", "", "re-ranks everywhere"),
+        (True, "01011", "111", "kept for prefixes of {0}, {2} characters"),
+        (True, "11111", "100", "kept for 2 of 3 users"),
+        (True, "11110", "110", "kept for prefixes of {4} characters and 1 of 3 users"),
+        (False, "11111", "111", "kept everywhere"),
+        (True, "00000", "111", "kept everywhere"),
+        (True, "11111", "000", "kept everywhere"),
+    ],
+)
+def test_where_the_static_order_is_kept_is_said_in_words(anywhere, bins, users, said):
+    flags = [np.array([flag == "1" for flag in flags], bool) for flags in (bins, users)]
+    names = [f"{first}–{last}" for first, last in PREFIX_BINS[:-1]] + [f"{PREFIX_BINS[-1][0]}+"]
+    told = Gate(anywhere, *flags).summary()
+    if "everywhere" in said:
+        assert said in told
+    else:
+        assert told == "static order " + said.format(*names)
+    gate = Gate(anywhere, *flags)
+    for place, n in enumerate(LENGTHS):
+        opens = anywhere and bins[place] == "1"
+        assert gate.open_at(int(n)) == opens
+        who = np.arange(len(users))
+        found = gate.open(who, np.full(len(users), n)).tolist()
+        assert found == [opens and flag == "1" for flag in users]

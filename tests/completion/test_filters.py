@@ -1,5 +1,7 @@
 """Filters and boosts against their definition, and in a served completer."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -25,8 +27,15 @@ FACTORS = st.dictionaries(
 
 
 @settings(max_examples=300)
-@given(rows=ROWS, where=ASKED, boost=FACTORS, prefix=st.text("ab", max_size=2), k=st.integers(1, 4))
-def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k):
+@given(
+    rows=ROWS,
+    where=ASKED,
+    boost=FACTORS,
+    prefix=st.text("ab", max_size=2),
+    k=st.integers(1, 4),
+    many=st.sampled_from([1, 4, filters.MANY]),
+)
+def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k, many):
     phrases, weights, *columns = zip(*rows, strict=True)
     index, given = PrefixIndex.build_ordered(phrases, weights, apart=np.arange(len(rows)))
     names = ("tenant", "language")
@@ -43,7 +52,8 @@ def test_the_best_that_pass_a_filter_by_definition(rows, where, boost, prefix, k
         score = index.weights_of(id) + 0.5 * np.log(factors).sum()
         text = index.phrase(id)
         best[text] = max(best.get(text, -np.inf), score)
-    ids, found = through.top(prefix, k)
+    with patch.object(filters, "MANY", many):
+        ids, found = through.top(prefix, k)
     expected = sorted(best.values(), reverse=True)[:k]
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert len({index.phrase(id) for id in ids}) == len(ids)
@@ -185,6 +195,18 @@ def test_what_was_changed_while_it_serves_is_boosted_all_the_same(tmp_path):
     shown = completer.suggest("te", boost=boost)
     assert [each.text for each in shown] == [each.text for each in expected]
     assert [each.relevance for each in shown] == [each.relevance for each in expected]
+
+
+@pytest.mark.parametrize("where", [None, {"category": "b"}])
+def test_words_find_what_was_changed_or_added_and_passes_the_filter(tmp_path, where):
+    """What is added since is limited to nothing; a phrase that was there stays in its context."""
+    titles = "title,views,category\ncup,9,a\ngreen team,6,b\nred team,5,a\n"
+    (tmp_path / "titles.csv").write_text(titles)
+    completer = fit_files(tmp_path / "titles.csv")
+    for phrase, popularity in (("red team", 70.0), ("green team", 60.0), ("new team", 50.0)):
+        completer.live.put(phrase, popularity)
+    shown = [each.text for each in completer.suggest("tea", where=where)]
+    assert shown == ["red team"] * (where is None) + ["green team", "new team"]
 
 
 def test_a_users_own_query_that_was_changed_is_boosted(tmp_path):

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files, fold
-from telic.completion.fit.merged_phrases import Gathered
+from telic.completion.fit import from_files
+from telic.completion.fit.from_files import _relevance
+from telic.completion.fit.merged_phrases import Gathered, HeldOut
 from telic.completion.fit.sources import as_catalogue
 from telic.completion.learning.relevance import WINDOW
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog
-from telic.errors import InputError
+from telic.errors import InputError, TelicError
+from telic.scale import Local
 
 SECOND = 1_000_000
 
@@ -228,6 +232,32 @@ def test_the_weights_are_those_that_complete_the_held_out_end_of_the_log_best():
     assert all(mix[2] == 0 for mix in mixes.values())  # half an hour: all of it is recent
 
 
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(("span", "has_past"), [(2 * WINDOW, True), (2 * WINDOW - 1, False)])
+def test_only_weights_of_what_the_log_tells_apart_are_tried(monkeypatch, named, span, has_past):
+    """Not a user's own where nobody is named, nor what is recent where all of the log is."""
+    tried = []
+    monkeypatch.setattr(from_files, "_cold", lambda of, mix, **options: tried.append(mix))
+    held = HeldOut(7, [], True, named, span)
+    chosen = from_files._learned_mix(SimpleNamespace(held_out=lambda most: held), n=10)
+    assert chosen == tried[0]
+    assert {mix[1] > 0 for mix in tried} == ({False, True} if named else {False})
+    assert {mix[2] > 0 for mix in tried} == ({False, True} if has_past else {False})
+    for nothing in (None, held._replace(opened=False)):
+        gathered = SimpleNamespace(held_out=lambda most, nothing=nothing: nothing)
+        assert from_files._learned_mix(gathered, n=10) == from_files.DEFAULT
+
+
+@pytest.mark.parametrize("executor", [None, Local()], ids=["whole", "in pieces"])
+def test_a_log_of_which_nothing_can_be_used_is_named(write, executor):
+    header = "query,at,user\n"
+    with pytest.raises(TelicError, match=r"log\.csv: holds no row"):
+        fit_files(write("log.csv", header), executor=executor)
+    bad = write("log.csv", header + "tea,,ada\n" * 3)
+    with pytest.raises(TelicError, match=r"log\.csv: (no row can be used|holds no row)"):
+        fit_files(bad, executor=executor, on_bad_row="skip")
+
+
 @pytest.fixture
 def composed(make_table, tmp_path):
     file = tmp_path / "log.parquet"
@@ -336,3 +366,37 @@ def test_a_list_counts_as_what_nobody_submitted_before_every_log(weights, counts
     assert [log.queries[q] for q in log.query] == ["tea", "cup", "tea"]
     assert [log.users[u] for u in log.user] == [None] * 3
     assert (log.at.tolist(), log.count.tolist()) == ([0] * 3, counts)
+
+
+@pytest.mark.parametrize(
+    ("mix", "named", "unnamed"),
+    [
+        ((1.0, 0.0, 0.0), "mpc", "mpc"),
+        ((0.6, 0.0, 0.4), "timesense", "timesense"),
+        ((0.5, 0.5, 0.0), "personal", "mpc"),
+        ((0.4, 0.3, 0.3), "personal", "timesense"),
+    ],
+)
+def test_a_relevance_is_named_by_the_parts_that_count(mix, named, unnamed):
+    """The part of the user's own counts only where the log names users."""
+    for name, is_named in ((named, True), (unnamed, False)):
+        made = _relevance(mix, named=is_named)
+        assert (made.name, made.popular, made.personal, made.recent) == (name, *mix)
+
+
+@pytest.mark.parametrize("with_list", [False, True])
+def test_what_only_a_tenants_composition_log_has_is_that_tenants_own(
+    make_table, tmp_path, with_list
+):
+    table = make_table(users=3, compositions=12)
+    log, titles = tmp_path / "log.parquet", tmp_path / "titles.csv"
+    tenants = pa.array(["shop"] * len(table), pa.string())
+    pq.write_table(table.append_column("tenant", tenants), log)
+    titles.write_text("title,views\nnew york,3\nnew ulm,2\n")
+    box = fit_files(log, *[titles] * with_list, min_users=1)
+
+    def shown(tenant):
+        return {each.text for each in box.suggest("new", where={"tenant": tenant})}
+
+    assert {"new york", "new jersey", "newcastle"} <= shown("shop")
+    assert shown("club") == ({"new york", "new ulm"} if with_list else set())

@@ -238,8 +238,46 @@ def test_what_is_held_out_are_the_latest_and_what_was_before_is_said_of_them(of_
     before = np.where(np.arange(m) < m - FEWEST, 0, log.user).astype(np.int32)
     nobody = type(found)(None, [replace(log, user=before)], min_users=2).held_out(FEWEST)
     assert (nobody.opened, nobody.named) == (True, False)
+    ann = np.where(before == 0, 1, before).astype(np.int32)
+    known = type(found)(None, [replace(log, user=ann)], min_users=2).held_out(FEWEST)
+    assert (known.opened, known.named) == (False, True)
     all_at_once = replace(log, at=np.full(m, 7))
     assert type(found)(None, [all_at_once], min_users=2).held_out(FEWEST) is None
+
+
+@pytest.mark.parametrize("of_tenants", [False, True])
+def test_a_log_in_three_files_is_as_in_one(of_tenants):
+    rng = np.random.default_rng(1)
+    m, users = 90, [None, "ann", "ben", "cem"]
+    query, user, place = (rng.integers(0, 4, m).astype(np.int32) for _ in range(3))
+    at = np.sort(1000 + rng.permutation(5 * m)[:m])
+
+    def part(first, last):
+        own = slice(first, last)
+        tenants = (["shop", "club", None, "gym"], place[own])
+        groups = {"tenant": tenants} if of_tenants else {}
+        texts = ["tea", "Tea", "cup", "pot"]
+        return QueryLog(
+            texts, query[own], at[own], users, user[own], np.ones(last - first), groups=groups
+        )
+
+    kind = GatheredByTenant if of_tenants else Gathered
+    whole, parts = (
+        kind(None, logs, min_users=2)
+        for logs in ([part(0, m)], [part(0, 30), part(30, 32), part(32, m)])
+    )
+    one, other = whole.entries(), parts.entries()
+    assert one.shy == other.shy
+
+    def suggested(entries):
+        columns = entries.contexts.values()
+        return sorted(zip(entries.phrases, entries.popular, *columns, strict=True), key=str)
+
+    assert suggested(one) == suggested(other)
+    assert whole.histories(one) == parts.histories(other)
+    assert sum(sum(own.values()) for own in whole.histories(one).values()) == (user > 0).sum()
+    assert whole.held_out(60) == parts.held_out(60)
+    assert whole.kept_back() == parts.kept_back()
 
 
 def of_groups(table, **columns):

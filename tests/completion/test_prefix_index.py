@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from telic.completion import PrefixIndex, fold
 from telic.completion.engine.encoded_phrases import encoded_phrases
+from telic.completion.engine.prefix_index import block_maxima, number_kind
 from telic.data import save_model
 from telic.errors import InputError, ModelError
 
@@ -267,6 +268,15 @@ def test_every_character_is_folded_as_by_definition():
     spellings, folded = encoded_phrases(phrases)
     assert spellings.to_pylist() == [phrase.encode() for phrase in phrases]
     assert folded.to_pylist() == [fold(phrase).encode() for phrase in phrases]
+
+
+def test_numbers_take_as_few_bytes_as_they_may():
+    """Millions of phrases are held."""
+    for n in (1, 63, 100, 5000):
+        assert block_maxima(np.ones(n)).dtype == np.int32
+    assert [number_kind(np.empty(n)) for n in (1, 300, 65_536, 65_537)] == [
+        np.uint16, np.uint16, np.uint16, np.uint32
+    ]  # fmt: skip
 
 
 def test_more_weights_than_sixteen_bits_number_keep_their_order():

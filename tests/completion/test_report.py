@@ -11,9 +11,11 @@ from tests.held import drawn, hold, page
 from telic.completion import CAREFUL, PAPER, Replay, evaluate
 from telic.completion.evaluation.appaware_evaluation import evaluate_phones
 from telic.completion.evaluation.figures import users_figure
-from telic.completion.evaluation.json_facts import findings
+from telic.completion.evaluation.json_facts import findings, log_facts
 from telic.completion.evaluation.report import (
     accuracy_table,
+    add_evaluation,
+    apps_report,
     apps_summary,
     feedback_summary,
     lengths_table,
@@ -21,6 +23,7 @@ from telic.completion.evaluation.report import (
 )
 from telic.completion.learning.dwell_times import dwell_histograms, not_submitted
 from telic.data.compositions import read_compositions
+from telic.report import Report
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +177,41 @@ def test_dwells_are_counted_by_user_in_tenths_of_a_second(dwelt):
     shares = (counts / counts.sum(axis=1, keepdims=True)).tolist()
     drawn = [shares.index(row) for row in found["sample"].tolist()]
     assert len(drawn) == len(set(drawn)) == 3
+
+
+def test_a_page_says_what_was_left_out_and_what_is_simulated(replay, results):
+    facts = log_facts(replay)
+    assert facts["skipped"] == {}
+    assert facts["dropped_users"] == 0
+    found = findings(results)
+    said = {"skipped": {"no query": 1234, "no user": 2}, "dropped_users": 5678, "off_prefix": 9012}
+
+    def written(**changes):
+        report = Report("Feedback")
+        with drawn():
+            add_evaluation(report, facts | changes, found)
+        return report.markdown()
+
+    whole, plain = written(simulated=True, **said), written(off_prefix=0)
+    for text in (
+        "1,234 rows were skipped: no query.",
+        "2 rows were skipped: no user.",
+        "5,678 users with too few compositions were left out.",
+        "9,012 suggestions shown do not begin with the prefix",
+        "SIMULATED",
+    ):
+        assert text in whole
+        assert text[text.find(",") + 1 :] not in plain
+    assert "Where the static order is kept" in plain
+    found = found | {"gates": [], "shown": [np.nan]}
+    bare = written()
+    assert "Where the static order is kept" not in bare
+    assert "are among a completer's own candidates" in plain
+    assert "are among a completer's own candidates" not in bare
+
+
+def test_a_page_of_apps_says_what_is_simulated(replay):
+    results = evaluate_phones(replay, relevances=["mpc"], lists=["own"])
+    rows = [row for result in results for row in result.rows()]
+    pages = [apps_report(rows, simulated=simulated).markdown() for simulated in (True, False)]
+    assert ["SIMULATED people and phones" in page for page in pages] == [True, False]

@@ -11,7 +11,8 @@ from telic.completion.box.user_state import UserState
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
 from telic.completion.signals import FEATURES, GROUPS, STATIC, Searches, lessons_of, measured
 from telic.completion.signals.log_split import TESTED
-from telic.errors import InputError
+from telic.completion.signals.ranker import SignalRanker
+from telic.errors import InputError, ModelError
 from telic.simulate.searchers import Causes, searchers
 
 CAUSES = Causes(refine=0.3, sibling=0.2, associated=0.2, repeat=0.15)
@@ -74,6 +75,14 @@ def test_the_evaluation_reports_what_is_served(searches, lessons, left_out):
     assert found.ranks["model"].tolist() == [served[key] for key in keys]
     if "popularity" not in left_out:  # signals were at work
         assert (found.ranks["model"] != found.ranks["static"]).mean() > 0.05
+
+
+def test_signals_of_another_version_are_refused(box):
+    meta, arrays = box.signals.meta(), box.signals.arrays()
+    assert SignalRanker.stored(meta, arrays).weights.penalties == box.signals.weights.penalties
+    for features in (meta["features"][:-1], [*meta["features"][1:], meta["features"][0]]):
+        with pytest.raises(ModelError, match="signals are of another version"):
+            SignalRanker.stored(meta | {"features": features}, arrays)
 
 
 def test_a_box_that_was_saved_is_the_same(box, searches, tmp_path):

@@ -225,6 +225,13 @@ def test_rates_take_bounded_memory():
     assert rates.wait("999") > 0
 
 
+def test_the_bucket_that_was_used_longest_ago_is_forgotten():
+    rates = Rates(1.0, 1_000, 2, clock=lambda: 0.0)
+    for who in "abaca":
+        assert rates.wait(who) == 0
+    assert list(rates._full_at) == ["c", "a"]
+
+
 def test_a_subscribers_addresses_are_one():
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db9::1")
     assert network_of("::ffff:192.0.2.1") == "192.0.2.1"

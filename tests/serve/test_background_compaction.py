@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from telic.completion.box.compaction import keep
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.state import background_compaction, phrase_changes
+from telic.serve.state.background_compaction import KeptLists
 from telic.serve.state.store import Store
 
 
@@ -198,13 +200,36 @@ def test_whatever_a_killed_process_leaves_no_change_is_lost(editor, built_here, 
     assert "a list with its changes is left out" in caplog.text
 
 
-def test_a_list_of_another_store_or_another_model_is_none(
-    editor, built_here, make_completer, tmp_path
+def test_a_list_that_serves_is_not_taken_again_and_a_damaged_one_is_said_once(
+    editor, built_here, caplog
 ):
     settings, key = editor
     with service(settings) as client:
         post(client, key, "1", *THREE)
         until(lambda: compact(client))
+        assert client.app.changes._lists.newer() is None
+        store, (kept,) = client.app.journal._store, Path(settings.compacted).glob("*-*-*")
+        lists = KeptLists(
+            Completer.load(settings.compacted.removesuffix(".compacted")), store, settings
+        )
+        assert (lists.newer().number, lists.newer().folder) == (1, kept)
+        (kept / "index.kinds.npy").write_bytes(b"")
+        (kept / "manifest.json").write_text("{}")
+        caplog.clear()
+        assert [lists.newer() for _ in range(3)] == [None] * 3
+        assert caplog.text.count("a list with its changes is left out") == 1
+
+
+def test_a_list_of_another_store_or_another_model_is_none(
+    editor, built_here, make_completer, tmp_path, monkeypatch
+):
+    settings, key = editor
+    with service(settings) as client:
+        post(client, key, "1", *THREE)
+        until(lambda: compact(client))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     other = replace(settings, database=f"sqlite:///{tmp_path}/other.sqlite")
     with service(other) as client:
         post(client, key, "1", {"phrase": "sorbet", "popularity": 1e6})
@@ -212,6 +237,7 @@ def test_a_list_of_another_store_or_another_model_is_none(
     denying = make_completer().denying(DenyList(("so1",)))
     with service(settings, denying) as client:
         assert listed(client, key) == ["so0", "so2", "soup"]
+    assert not list(temporary.iterdir())  # where a model that has no folder is written
 
 
 def test_a_list_that_cannot_be_built_leaves_the_changes_as_they_are(editor, monkeypatch, caplog):

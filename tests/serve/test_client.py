@@ -39,6 +39,20 @@ def test_a_search_from_its_first_key_to_its_end(locked):
     own.close()
 
 
+def test_an_editor_changes_phrases_and_an_admin_forgets_a_user(make_completer, tmp_path):
+    key = add_key(tmp_path / "keys.toml", "desk", editor=True, admin=True)
+    settings = Settings.beside(tmp_path / "model", port=0, keys=str(tmp_path / "keys.toml"))
+    with serving(make_completer(), settings) as address:
+        client = Client(address, key=key)
+        changes = ({"phrase": "sorbet", "popularity": 1e6}, {"phrase": "salmon", "delete": True})
+        assert client.change("1", changes) == client.change("1", changes) == 1
+        assert client.change("2", changes[1:]) == 2
+        assert client.suggest("s")[0]["text"] == "sorbet"
+        client.submit("soup", user="bob", composition="1")
+        assert client.forget("desk:bob") == {"rows": 2, "records": 0, "model": False}
+        client.close()
+
+
 def test_ids_and_payloads_come_with_the_suggestions(tmp_path):
     (tmp_path / "titles.csv").write_text("title,views,id,url\nTea,9,1,/tea\nTee,8,2,/tee\n")
     settings = Settings.beside(tmp_path / "model", port=0)

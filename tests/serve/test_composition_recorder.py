@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from telic.data.ubi import MAX_ID, read_ubi
+from telic.data.ubi import MAX_ID, Arm, read_ubi
 from telic.errors import InputError
 from telic.serve.state import composition_recorder
 from telic.serve.state.composition_recorder import Recorder, erase, network_digest, recorded
@@ -139,6 +139,16 @@ def test_records_are_lines_of_json(tmp_path):
     recorder.close()
     for file in recorded(tmp_path):
         assert all(isinstance(json.loads(line), dict) for line in file.read_text().splitlines())
+
+
+def test_a_composition_that_goes_on_was_begun_as_long_ago_as_is_said(tmp_path):
+    recorder = Recorder(tmp_path)
+    typing = recorder.begin("ada", tenant="shop", arm=Arm("model", 0.5))
+    further = recorder.again(typing, 3600.0)
+    assert further.composition != typing.composition
+    assert (further.user, further.tenant, further.arm) == ("ada", "shop", Arm("model", 0.5))
+    late = further.time(3600.0) - typing.time(0.0)  # of its next keystroke, which is now
+    assert abs(late.total_seconds()) < 600
 
 
 def test_networks_are_recorded_by_digests_that_take_the_folders_key(tmp_path):

@@ -1,8 +1,10 @@
 """A user is forgotten while the service runs: nothing is left in files, stores and processes."""
 
+import asyncio
 import gc
 import json
 import sys
+import tempfile
 import threading
 import time
 from contextlib import ExitStack, closing, contextmanager
@@ -14,11 +16,11 @@ from starlette.testclient import TestClient
 
 from telic import cli
 from telic.completion import Completer, UserState
-from telic.errors import ModelError
+from telic.errors import InputError, ModelError
 from telic.serve import create_app, serving
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.client import Client, ServiceError
-from telic.serve.requests.between_workers import WorkerPlace
+from telic.serve.requests.between_workers import PeerError, WorkerPlace
 from telic.serve.state import forgotten_users
 from telic.serve.state.composition_recorder import Recorder, erase, recorded
 from telic.serve.state.store import Store, StoreError
@@ -236,6 +238,91 @@ def test_a_model_folder_that_cannot_be_written_is_said(kept, monkeypatch):
         answer = client.post("/forget", json={"user": USER})
         assert (answer.status_code, answer.json()["error"]["code"]) == (500, "model_not_written")
         assert typed(client, USER, "1") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (["problem", "the disk is full"], "the disk is full"),
+        (PeerError(), None),  # it is just being started: it knows nobody
+        (RuntimeError("broken"), "broken"),
+        (None, "a process does not answer in time"),
+    ],
+)
+def test_a_user_is_forgotten_once_every_process_has_and_is_admitted_by_all(
+    completer, settings, monkeypatch, answer, said
+):
+    asked = []
+
+    async def forget():
+        app = create_app(completer, replace(settings, write_seconds=0.05), place=None)
+        await app.start()
+        app.desk._others = {7}
+
+        async def ask(other, request):
+            asked.append((other, request[:2]))
+            if request[0] == "forgotten":
+                return ["answer"]
+            if answer is None:
+                await asyncio.sleep(30)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        app.desk.peers.ask = ask
+        submitted = await app.desk.submit("soup", "bob", "1")
+        assert submitted.updates == 0
+        try:
+            if said is None:
+                assert (await app.desk.forget("bob"))["rows"] == 2
+            else:
+                with pytest.raises((StoreError, RuntimeError), match=said):
+                    await app.desk.forget("bob")
+                assert app.journal._store.read("bob").version == 1
+            assert not app.desk._compositions._barred
+        finally:
+            await app.stop()
+
+    asyncio.run(forget())
+    assert asked == [(7, ["forget", "bob"]), (7, ["forgotten", "bob"])]
+
+
+def test_records_that_wait_for_the_disk_are_said_to_before_a_user_is_forgotten(kept, monkeypatch):
+    with service(kept) as client:
+        monkeypatch.setattr(client.app.recorder, "flush", lambda seconds: False)
+        answer = client.post("/forget", json={"user": USER})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_store")
+        assert "records wait for the disk" in answer.json()["error"]["message"]
+
+
+def test_a_service_that_cannot_read_whom_it_forgot_does_not_start(kept, monkeypatch, completer):
+    def fail(self, after):
+        raise StoreError("the disk is gone")
+
+    monkeypatch.setattr(Store, "forgotten", fail)
+    with pytest.raises(InputError, match="the database: the disk is gone"):
+        create_app(completer, kept)
+
+
+def test_of_a_service_that_stopped_nothing_runs_on(kept, tmp_path):
+    async def run():
+        before = {*threading.enumerate()}
+        completer = Completer.load(tmp_path / "model")
+        with tempfile.TemporaryDirectory(prefix="telic-") as folder:
+            app = create_app(completer, kept, place=WorkerPlace(0, 2, folder))
+            await app.start()
+            assert len(asyncio.all_tasks()) > 1
+            await app.stop()
+            mailbox = app.desk.peers._mailbox
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert mailbox.fileno() == -1
+        await asyncio.get_running_loop().shutdown_default_executor()
+        for thread in {*threading.enumerate()} - before:
+            thread.join(5)  # a pool's thread that is told to end
+            assert not thread.is_alive()
+
+    asyncio.run(run())
 
 
 def test_a_bar_that_nobody_lifts_ends(kept):

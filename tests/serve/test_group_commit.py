@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from telic.completion import Lesson
-from telic.serve.state import group_commit
+from telic.serve.state import group_commit, outages
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.store import Outcome, Store, StoreError, Submission
 
@@ -81,3 +81,43 @@ def test_who_has_gone_is_not_answered_and_the_next_is(fails, completer, settings
 
     assert asyncio.run(ask()) == []
     assert batches == [1, 3]  # what waited was written together
+
+
+def test_what_waits_at_the_end_is_written_and_nothing_runs_on(completer, settings, monkeypatch):
+    """Neither the thread that writes nor the task that looks for the end of an outage."""
+    monkeypatch.setattr(outages, "EVERY", 60.0)
+    store, held, batches = Store(settings.database, completer), threading.Event(), []
+
+    def record(submissions):
+        batches.append(len(submissions))
+        held.wait(30)
+        return [Outcome(True, 1) for _ in submissions]
+
+    def fail(user, version):
+        raise StoreError("the disk is gone")
+
+    monkeypatch.setattr(store, "record", record)
+    monkeypatch.setattr(store, "read", fail)
+    submission = Submission("ada", "1", Lesson("soup"))
+
+    async def ask():
+        journal = Journal(store, settings)
+        journal.start()
+        with pytest.raises(StoreError, match="the disk is gone"):
+            await journal.read("ada", 0)
+        assert len(asyncio.all_tasks()) == 2  # this one and that which waits for the disk
+        waiting = [asyncio.create_task(journal.write(submission))]
+        while not batches:
+            await asyncio.sleep(0.001)
+        waiting += [asyncio.create_task(journal.write(submission)) for _ in range(2)]
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(journal.close())
+        await asyncio.sleep(0.01)
+        held.set()
+        await asyncio.wait_for(asyncio.gather(closing, *waiting), 30)
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert not journal._writer.is_alive()
+
+    asyncio.run(ask())
+    assert batches == [1, 2]

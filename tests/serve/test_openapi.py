@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given
@@ -119,3 +120,69 @@ def test_a_keystroke_and_a_search_are_described_with_what_they_take(completer, s
     assert taken["/search"] == ["q"]
     assert {"q", "user", "composition", "t", "explain"} <= {*taken["/suggest"]}
     assert "parameters" not in paths["/about"]["get"] or not paths["/about"]["get"]["parameters"]
+
+
+ADA = {"user": "ada", "composition": "c"}
+CHANGES = [{"phrase": "tea", "popularity": 3}, {"phrase": "sun", "by": 1}]
+BODIES = {
+    "/suggest": (ADA | {"q": "s", "t": 1.5, "explain": True, "consent": False}, ()),
+    "/submit": (ADA | {"query": "soup"}, ("user", "composition", "query")),
+    "/forget": ({"user": "ada"}, ("user",)),
+    "/phrases": ({"id": "1", "changes": CHANGES}, ("id", "changes")),
+}
+"""A body that is taken, and what it cannot do without."""
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_body_that_is_taken_is_as_described_and_one_that_is_not_is_refused(
+    make_completer, settings, tmp_path, path
+):
+    key = add_key(tmp_path / "keys.toml", "desk", editor=True, admin=True)
+    settings = replace(settings, keys=str(tmp_path / "keys.toml"), max_query=40, max_id=30)
+    with TestClient(create_app(make_completer(), settings), "http://127.0.0.1:8000") as client:
+        described = client.get("/openapi.json").json()["paths"][path]["post"]["requestBody"]
+        schema = described["content"]["application/json"]["schema"]
+
+        def asked(body):
+            valid = jsonschema_rs.is_valid(schema, body)
+            answer = client.post(path, json=body, headers={"Authorization": f"Bearer {key}"})
+            return valid, answer.status_code
+
+        good, needed = BODIES[path]
+        assert asked(good) == (True, 200)
+        assert asked([good]) == (False, 422)
+        for name in needed:
+            assert asked({n: v for n, v in good.items() if n != name}) == (False, 422)
+            assert asked(good | {name: ""}) == (False, 422)
+        for name, value in good.items():
+            if isinstance(value, str):
+                assert asked(good | {name: "x" * (41 if name in ("q", "query") else 31)}) == (
+                    False,
+                    422,
+                )
+                assert asked(good | {name: 1}) == (False, 422)
+
+
+@pytest.mark.parametrize("path", ["/suggest", "/phrases"])
+def test_lists_and_numbers_in_a_body_are_as_described(make_completer, settings, tmp_path, path):
+    key = add_key(tmp_path / "keys.toml", "desk", editor=True)
+    settings = replace(settings, keys=str(tmp_path / "keys.toml"), max_boost=4.0)
+    wrong = {
+        "/suggest": [
+            {"t": -1}, {"t": 1e16}, {"boost": {"x": {"y": 5.0}}},
+            {"boost": {"x": {"y": 0.2}}}, {"installed": []}, {"opened": [["maps"]]},
+        ],
+        "/phrases": [
+            {"changes": []}, {"changes": [{"phrase": "tea"}]}, {"more": 1},
+            {"changes": [{"phrase": "tea", "by": 1, "popularity": 1}]},
+            {"changes": [{"phrase": "tea", "by": -1}]}, {"changes": [{"by": 1}]},
+            {"changes": [{"phrase": "tea", "delete": False}]}, {"changes": CHANGES * 251},
+        ],
+    }  # fmt: skip
+    with TestClient(create_app(make_completer(), settings), "http://127.0.0.1:8000") as client:
+        described = client.get("/openapi.json").json()["paths"][path]["post"]["requestBody"]
+        schema = described["content"]["application/json"]["schema"]
+        for body in wrong[path]:
+            body = BODIES[path][0] | body
+            answer = client.post(path, json=body, headers={"Authorization": f"Bearer {key}"})
+            assert (jsonschema_rs.is_valid(schema, body), answer.status_code) == (False, 422), body

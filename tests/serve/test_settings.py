@@ -1,5 +1,6 @@
 """Settings: one table, from options before variables before a file, with wrong ones named."""
 
+import runpy
 import subprocess
 import sys
 from dataclasses import fields
@@ -9,6 +10,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.serve import Settings
+from telic.serve.operation import settings_sources
 from telic.serve.operation.settings_sources import (
     option_of,
     read_settings,
@@ -20,9 +22,11 @@ from telic.serve.operation.settings_sources import (
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_of_settings_is_the_table():
+def test_the_page_of_settings_is_the_table(capsys):
     expected = (DOCS / "reference" / "service-settings.md").read_text(encoding="utf-8")
     assert settings_page() == expected, "make it: python -m telic.serve.operation.settings_sources"
+    runpy.run_path(settings_sources.__file__, run_name="__main__")
+    assert capsys.readouterr().out == expected
 
 
 def test_an_option_goes_before_a_variable_and_that_before_the_file(tmp_path):

@@ -7,6 +7,7 @@ import stat
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from telic.data.databases import Gone
 from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.state.store import (
+    ATTEMPTS,
     DamagedStateError,
     Store,
     StoreError,
@@ -267,6 +269,59 @@ def test_what_is_erased_is_overwritten_in_the_file(completer, settings, monkeypa
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     assert not any(b"a query of hers" in file.read_bytes() for file in files)
     store.close()
+
+
+@pytest.mark.parametrize("delete", [Store.forget, Store.delete])
+def test_what_is_erased_is_not_left_in_the_log_of_writes(store, delete):
+    store.record([submission("ada", "c", "a query of hers"), submission("bob", "c", "his own")])
+    files = [Path(f"{store._engine.url.database}{end}") for end in ("", "-wal")]
+    assert any(b"a query of hers" in file.read_bytes() for file in files)
+    delete(store, "ada")
+    assert not any(b"a query of hers" in file.read_bytes() for file in files)
+    assert store.read("ada") is None
+    assert store.read("bob").state.history == {"his own": 1.0}
+
+
+def test_a_check_writes_and_what_it_writes_does_not_add_up(any_store):
+    for _ in range(3):
+        any_store.check()
+    with any_store._engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM probe").scalar() == 1
+
+
+def test_erasing_says_so_where_others_read_what_is_erased(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("telic.data.databases.LOCKED_SECONDS", 0.01)
+    store.record([submission("ada", "c")])
+    with closing(sqlite3.connect(tmp_path / "model.sqlite")) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM submissions").fetchall()
+        with pytest.raises(StoreError, match="in use by others"):
+            store.forget("ada")
+    assert store.forget("ada") == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store: store.record([submission("ada", "c")])[0].updates == 0,
+        lambda store: store.change("id", [["tea", 1.0]]) == 1,
+        lambda store: store.forget("ada")[1] == 1,
+    ],
+    ids=["record", "change", "forget"],
+)
+def test_what_another_process_came_before_with_is_tried_again_but_not_for_ever(any_store, write):
+    refusals = []
+
+    def come_before(connection, cursor, statement, parameters, context, many):
+        if statement.startswith("INSERT") and refusals:
+            raise IntegrityError("", {}, refusals.pop())
+
+    event.listen(any_store._engine, "before_cursor_execute", come_before)
+    refusals += [Exception("taken")] * ATTEMPTS
+    with pytest.raises(StoreError, match="the same again and again"):
+        write(any_store)
+    refusals += [Exception("taken")] * (ATTEMPTS - 1)
+    assert write(any_store)
 
 
 def test_what_was_acknowledged_outlives_a_server_that_is_killed(completer, postgresql):

@@ -86,6 +86,17 @@ def test_a_model_that_cannot_be_read_leaves_the_old_one(completer, settings, cap
     assert "not swapped: model: is damaged" in caplog.text
 
 
+def test_the_next_service_is_warm_and_counts_on(completer, make_completer, settings, monkeypatch):
+    warmed, other = [], make_completer()
+    monkeypatch.setattr(server, "warm", warmed.append)
+    first = create_app(completer, settings)
+    following = server._swapping(first, settings, lambda: other).config.app._make()
+    assert warmed == [other]
+    assert following.metrics is first.metrics
+    assert following.connections is first.connections
+    assert server._swapping(first, settings, None).config.app._make is None
+
+
 def test_a_service_in_a_thread_has_ended_with_its_block(completer, settings):
     def servers():
         return [each for each in threading.enumerate() if each.name.endswith("(run)")]

@@ -1,5 +1,7 @@
 """Fits are certified, controls stay off, causes that are there are found, and are served."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -17,7 +19,7 @@ from telic.completion.signals import (
     models_of,
 )
 from telic.completion.signals.groups import GROUP_OF
-from telic.completion.signals.weights import static_score
+from telic.completion.signals.weights import Lessons, static_score
 from telic.errors import InputError
 from telic.simulate.searchers import Causes, searchers
 
@@ -114,6 +116,12 @@ def test_exchanged_sessions_and_times_are_worth_nothing(caused):
     for group in ("session", "time"):
         assert abs(rows[group, True]["difference"]) < 0.005
         assert rows[group, True]["low"] < 0.001
+
+
+def test_nothing_is_learned_where_no_query_was_among_the_candidates(chosen_by):
+    missed = [replace(each, position=np.full_like(each.position, -1)) for each in chosen_by]
+    with pytest.raises(InputError, match="too few are submitted by several users"):
+        Lessons(missed)
 
 
 def test_penalties_must_be_numbers_of_known_groups(lessons):

@@ -206,8 +206,8 @@ def fit_penalties(
         moments = replay.with_submitted(moments, relevance)
     moments = moments.where(moments.position >= 0)
     shares = OpenedShares.counted(signals, replay.query, np.flatnonzero(replay.part == TRAIN))
-    feedback = replay.features(moments)[..., : len(FEATURES)] if design else None
-    problem = _Problem.of(replay, moments, signals, shares, protocol, feedback, design)
+    feedback = design.scaled(replay.features(moments)[..., : len(FEATURES)]) if design else None
+    problem = _Problem.of(replay, moments, signals, shares, protocol, feedback)
     extra = {} if solver == "printed" else {"tol": tol}
     solve = partial(SOLVERS[solver], max_passes=max_passes, **extra)
     if not len(problem.choices) or not problem.choices.size:
@@ -243,7 +243,6 @@ class _Problem:
         shares: OpenedShares,
         protocol: Protocol,
         feedback: np.ndarray | None,
-        design: FeedbackDesign | None,
     ) -> "_Problem":
         there = moments.candidates >= 0
         # Only differences count; a large constant in the learned weight's column would slow a fit.
@@ -273,8 +272,8 @@ class _Problem:
             rows = np.arange(len(candidate))
             parts.append((rows, np.full(len(rows), width), relevance[there]))
         width += 1
-        if feedback is not None and design is not None:
-            values = design.scaled(feedback[there])
+        if feedback is not None:
+            values = feedback[there]
             rows, features = np.nonzero(values)
             parts.append((rows, features + width, values[rows, features]))
         width += len(FEATURES)
