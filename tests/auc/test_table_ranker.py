@@ -159,6 +159,20 @@ def test_tables_of_every_ending_hold_the_same(tmp_path):
     assert (X.toarray().tolist(), y.tolist()) == ([[2, 0, 4], [0, 5, 0]], [1, 0])
 
 
+def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("a;b;c;d\n1,5;x;7;1,2,3\n-2,25;y;8;4\n;;9;5\n")
+    assert read_table(file).to_pydict() == {
+        "a": [1.5, -2.25, None],
+        "b": ["x", "y", ""],
+        "c": [7, 8, 9],
+        "d": ["1,2,3", "4", "5"],
+    }
+    file.write_text("a;b\n" + "".join(f"{i},5;1\n" for i in range(20)) + "oops;1\n")
+    with pytest.raises(InputError, match="row 21: 'a' is 'oops', expected a number"):
+        Encoder.fit(read_table(file), leave_out={"b"}, one_hot=set(), path=file)
+
+
 def test_columns_become_numbers_and_categories():
     table = pa.table({"n": [1, 2], "flag": [True, False], "c": ["x", "y"], "label": [0, 1]})
     encoder = Encoder.fit(table, leave_out={"label"}, one_hot={"n"}, path="rows.csv")

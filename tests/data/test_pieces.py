@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.data import pieces as module
+from telic.data.csv_separators import separator_of
 from telic.data.phrases import read_list
 from telic.data.pieces import open_pieces
 from telic.data.recognised_columns import shape_of
@@ -170,3 +171,36 @@ def test_a_file_that_is_gone_has_changed(tmp_path):
     pieces = open_pieces(file)
     with pytest.raises(InputError, match="changed while it was read"), pieces.unchanged():
         file.unlink()
+
+
+def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_bytes('\ufefftitle;views\r\n"a, b; c";1200,5\r\n"d\r\ne";2\r\n'.encode())
+    pieces = open_pieces(file)
+    assert pieces.columns == ["title", "views"]
+    phrases = read_list(pieces, shape_of(pieces))
+    assert phrases.weights.tolist() == [1200.5, 2.0]
+    file.write_text("title;views\nTee;1.200,5\n")
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=r"row 1: column 'views': '1.200,5' is not a number"):
+        read_list(pieces, shape_of(pieces))
+
+
+def test_a_comma_in_cells_that_commas_separate_is_no_decimal_mark(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_text('title,views\nTea;pot,"1,200"\n')
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="row 1: column 'views': '1,200' is not a number"):
+        read_list(pieces, shape_of(pieces))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+@pytest.mark.parametrize(
+    ("head", "mark"),
+    [("a,b;c\td", ","), ('"a,b";c', ";"), ("a\tb", "\t"), ("a", ","), ("", ",")],
+)
+def test_the_first_line_says_what_separates_cells(head, mark, ending, tmp_path):
+    file = tmp_path / f"rows{ending}"
+    text = f"{head}\n1,2;3\n".encode() if head else b""
+    file.write_bytes(gzip.compress(text) if ending == ".csv.gz" else text)
+    assert separator_of(file) == mark

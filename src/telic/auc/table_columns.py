@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
+from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 
 MOST_CATEGORIES = 1000
@@ -42,13 +43,31 @@ def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarr
         if ending == ".parquet":
             return parquet.read_table(path)
         if ending in (".csv", ".tsv"):
-            delimiter = "\t" if ending == ".tsv" else ","
-            return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
+            delimiter = "\t" if ending == ".tsv" else separator_of(path)
+            table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
+            return _with_decimal_points(table) if delimiter == ";" else table
     except (pa.ArrowInvalid, ValueError, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
     raise InputError(
         f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
     )
+
+
+def _with_decimal_points(table: pa.Table) -> pa.Table:
+    """Make numbers of the columns of text of which nearly all cells read 1,5."""
+    for place, name in enumerate(table.column_names):
+        column = table[name]
+        if not pa.types.is_string(column.type):
+            continue
+        pointed = pc.replace_substring_regex(column, r"^([+-]?\d+),(\d+)$", r"\1.\2")
+        cells = [cell for cell in pc.unique(pointed).to_pylist() if cell]
+        odd = sum(not reads_as_number(cell) for cell in cells)
+        if not cells or odd > ODD_SHARE * len(cells):
+            continue
+        if not odd:
+            pointed = pc.if_else(pc.equal(pointed, ""), None, pointed).cast(pa.float64())
+        table = table.set_column(place, name, pointed)
+    return table
 
 
 def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
