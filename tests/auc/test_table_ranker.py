@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from telic.auc.compare import at_most
+from telic.auc.compare import at_most, compare_rankers
 from telic.auc.table_columns import Encoder, read_table
 from telic.auc.table_ranker import Labelled, Ranker, fit_measured, search_beta
 from telic.errors import InputError
@@ -38,8 +38,12 @@ def test_a_ranker_is_measured_without_the_rows_held_out_and_kept_with_all(rows):
 
 def test_too_few_rows_of_a_class_are_refused(rows):
     few = Labelled(rows.X, np.arange(200) < 9, None, "yes", rows.names)
-    with pytest.raises(InputError, match="fewer than ten rows"):
+    with pytest.raises(
+        InputError, match=r"9 rows are labelled yes and 191 are not; fewer than ten"
+    ):
         fit_measured(few, label=None)
+    with pytest.raises(InputError, match="fewer than ten rows"):
+        compare_rankers("few", few)
 
 
 def test_a_part_of_the_rows_keeps_the_shares_of_the_classes(rows):
@@ -70,7 +74,7 @@ def test_a_ranker_refuses_other_tables_than_it_was_fitted_to(rows, tmp_path):
     assert (table.num_rows, X.shape) == (4, (4, 3))
     for text, message in (
         ("a,label\n1,0\n", "no column 'b', which the model was fitted with"),
-        ("a,b,label\nsome,x,0\n", "column 'a' is of type string, expected numbers"),
+        ("a,b,label\nsome,x,0\n", "row 1: 'a' is 'some', expected a number as in training"),
     ):
         named.write_text(text)
         with pytest.raises(InputError, match=message):
@@ -189,7 +193,7 @@ def test_columns_become_numbers_and_categories():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a": [1.0, None, None]}, "row 2: 'a' is empty .2 such rows."),
+        ({"a": [1.0, None, None]}, "row 2: 'a' is empty or reads NA .2 such cells.*--drop a"),
         ({"a": [1.0, np.inf, 2.0]}, "row 2: 'a' is inf, expected a finite number"),
         ({"a": [str(i) for i in range(19)] + ["?"]}, "row 20: 'a' is '.', expected a number as"),
         ({"b": [1.0]}, "no column 'a'"),

@@ -136,14 +136,18 @@ class Encoder:
         """Look at training columns: text and those named in `one_hot` are categories."""
         missing = (one_hot | leave_out) - set(table.column_names)
         if missing:
-            raise InputError(f"{path}: no column {sorted(missing)[0]!r}.")
+            present = ", ".join(table.column_names[:20])
+            raise InputError(
+                f"{path}: no column {sorted(missing)[0]!r}; there are {present}. "
+                "Give one name to each --drop and --one-hot."
+            )
         columns: list[tuple[str, tuple[str, ...] | None]] = []
         for name in table.column_names:
             if name in leave_out:
                 continue
             column = table[name]
             kind = column.type
-            no_nulls(column, name, path)
+            no_nulls(column, name, path, f", or leave the column out with --drop {name}")
             if name in one_hot or pa.types.is_string(kind) or pa.types.is_large_string(kind):
                 categories = sorted(str(value) for value in pc.unique(column).to_pylist())
                 if name not in one_hot:
@@ -183,9 +187,7 @@ class Encoder:
             no_nulls(column, name, path)
             if categories is None:
                 if not _is_number(column.type):
-                    raise InputError(
-                        f"{path}: column {name!r} is of type {column.type}, expected numbers."
-                    )
+                    raise _no_number(column, name, path)
                 values = column.cast(pa.float64()).to_numpy()
                 bad = np.flatnonzero(~np.isfinite(values))
                 if bad.size:
@@ -216,6 +218,15 @@ def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: st
         )
 
 
+def _no_number(column: pa.ChunkedArray, name: str, path: str | Path) -> InputError:
+    cells = map(str, column.to_pylist())
+    row, cell = next(
+        ((row, cell) for row, cell in enumerate(cells, 1) if not reads_as_number(cell)), (0, "")
+    )
+    found = f"row {row}: {name!r} is {cell!r}" if row else f"column {name!r} is {column.type}"
+    return InputError(f"{path}: {found}, expected a number as in training. Mend or drop the row.")
+
+
 def reads_as_number(text: str) -> bool:
     """Say whether a text is a number."""
     try:
@@ -230,11 +241,12 @@ def _is_number(kind: pa.DataType) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
-def no_nulls(column: pa.ChunkedArray, name: str, path: str | Path) -> None:
-    """Raise InputError at the first empty cell of a column."""
+def no_nulls(column: pa.ChunkedArray, name: str, path: str | Path, else_: str = "") -> None:
+    """Raise InputError at the first empty cell of a column; `else_` says what else to do."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        cells = f"{column.null_count} such cell{'s' if column.null_count > 1 else ''}"
         raise InputError(
-            f"{path}: row {row + 1}: {name!r} is empty ({column.null_count} such rows). "
-            "Fill or drop them."
+            f"{path}: row {row + 1}: {name!r} is empty or reads NA ({cells}). "
+            f"Fill them in or drop their rows{else_}."
         )
