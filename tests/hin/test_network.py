@@ -103,6 +103,10 @@ def test_bad_input_is_named(tmp_path, case):
 def test_a_missing_or_broken_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"Is .* a network folder"):
         read_network(tmp_path)
+    (tmp_path / "links.csv").write_text("1,2\n")
+    for wrong in ("links.csv", "absent"):
+        with pytest.raises(InputError, match=f"{wrong}: is no folder. Give a network folder"):
+            read_network(tmp_path / wrong)
     path = folder(tmp_path / "net")
     (path / "links_mention.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"links_mention.*: cannot be read"):

