@@ -117,7 +117,7 @@ def test_what_is_no_text_in_json_lines_is_json(tmp_path):
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"title,views\ntea,1\nc\xff,2\n", "line 3 is not valid UTF-8"),
-        ("a.csv", b"title,views\ntea,1,5\n", "cannot be read"),
+        ("a.csv", b"title,views\ntea,1,5\n", "row 1: has 3 cells, expected 2"),
         ("a.csv", b'title\n"' + b"tea\n" * (10 << 20), r"a row is longer than 32 MiB; is a quote"),
         ("a.txt", b"tea\nc\xff\n", "line 2 is not valid UTF-8"),
         ("a.jsonl", b'{"title": "tea"}\n{"title"\n', "row 2: no JSON"),
@@ -204,3 +204,10 @@ def test_the_first_line_says_what_separates_cells(head, mark, ending, tmp_path):
     text = f"{head}\n1,2;3\n".encode() if head else b""
     file.write_bytes(gzip.compress(text) if ending == ".csv.gz" else text)
     assert separator_of(file) == mark
+
+
+def test_a_row_with_too_few_cells_is_counted_without_the_header(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_text("title,views\nTea,1\nTeapot\n")
+    with pytest.raises(InputError, match=r"row 2: has 1 cells, expected 2, one for each column"):
+        list(open_pieces(file).read(["title"]))

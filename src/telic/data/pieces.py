@@ -21,6 +21,7 @@ from telic.errors import InputError
 PIECE = 65_536
 """Most rows of a piece, where the format lets us choose."""
 _BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
+_TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _TABS = (".tsv", ".tab")
 _JSON = (".jsonl", ".ndjson", ".json")
 _WITHOUT_NAMES = {r"\d+\t[^\t]+\tD\d+\thttps?://[^\t]+": ["qid", "query", "did", "url"]}
@@ -274,6 +275,11 @@ def _unreadable(path: Place, error: Exception) -> InputError:
         except OSError:
             pass
     said = (str(error).splitlines() or ["unknown"])[0][:200]
+    if torn := _TORN.search(said):
+        return InputError(
+            f"{path}: row {int(torn[1]) - 1}: has {torn[3]} cells, expected {torn[2]}, one for "
+            "each column. Mend it: is a separator missing, or one inside of a cell without quotes?"
+        )
     if said.startswith("straddling object"):
         said = f"a row is longer than {2 * _BLOCK >> 20} MiB; is a quote not closed?"
     return InputError(f"{path}: cannot be read ({said}). Write it again.")
