@@ -19,6 +19,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -347,8 +348,8 @@ def learn(tree: Path, kept: Path) -> dict[str, dict[int, set[str]]]:
 
 
 def _test(context: str) -> str:
-    """The test of a context, which for what a test starts is 'test (phase)|'."""
-    return context.rstrip("|").split("|")[-1].split(" (")[0]
+    """The test of a context, which for what a test starts ends with its phase."""
+    return re.sub(r" \((setup|call|teardown)\)$", "", context)
 
 
 def pytest_runtest_protocol(item):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from telic.auc.compare import at_most
+from telic.auc.compare import at_most, compare_rankers
 from telic.auc.table_columns import Encoder, read_table
 from telic.auc.table_ranker import Labelled, Ranker, fit_measured, search_beta
 from telic.errors import InputError
@@ -38,8 +38,12 @@ def test_a_ranker_is_measured_without_the_rows_held_out_and_kept_with_all(rows):
 
 def test_too_few_rows_of_a_class_are_refused(rows):
     few = Labelled(rows.X, np.arange(200) < 9, None, "yes", rows.names)
-    with pytest.raises(InputError, match="fewer than ten rows"):
+    with pytest.raises(
+        InputError, match=r"9 rows are labelled yes and 191 are not; fewer than ten"
+    ):
         fit_measured(few, label=None)
+    with pytest.raises(InputError, match="fewer than ten rows"):
+        compare_rankers("few", few)
 
 
 def test_a_part_of_the_rows_keeps_the_shares_of_the_classes(rows):
@@ -70,7 +74,7 @@ def test_a_ranker_refuses_other_tables_than_it_was_fitted_to(rows, tmp_path):
     assert (table.num_rows, X.shape) == (4, (4, 3))
     for text, message in (
         ("a,label\n1,0\n", "no column 'b', which the model was fitted with"),
-        ("a,b,label\nsome,x,0\n", "column 'a' is of type string, expected numbers"),
+        ("a,b,label\nsome,x,0\n", "row 1: 'a' is 'some', expected a number as in training"),
     ):
         named.write_text(text)
         with pytest.raises(InputError, match=message):
@@ -159,6 +163,20 @@ def test_tables_of_every_ending_hold_the_same(tmp_path):
     assert (X.toarray().tolist(), y.tolist()) == ([[2, 0, 4], [0, 5, 0]], [1, 0])
 
 
+def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("a;b;c;d\n1,5;x;7;1,2,3\n-2,25;y;8;4\n;;9;5\n")
+    assert read_table(file).to_pydict() == {
+        "a": [1.5, -2.25, None],
+        "b": ["x", "y", ""],
+        "c": [7, 8, 9],
+        "d": ["1,2,3", "4", "5"],
+    }
+    file.write_text("a;b\n" + "".join(f"{i},5;1\n" for i in range(20)) + "oops;1\n")
+    with pytest.raises(InputError, match="row 21: 'a' is 'oops', expected a number"):
+        Encoder.fit(read_table(file), leave_out={"b"}, one_hot=set(), path=file)
+
+
 def test_columns_become_numbers_and_categories():
     table = pa.table({"n": [1, 2], "flag": [True, False], "c": ["x", "y"], "label": [0, 1]})
     encoder = Encoder.fit(table, leave_out={"label"}, one_hot={"n"}, path="rows.csv")
@@ -175,7 +193,7 @@ def test_columns_become_numbers_and_categories():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a": [1.0, None, None]}, "row 2: 'a' is empty .2 such rows."),
+        ({"a": [1.0, None, None]}, "row 2: 'a' is empty or reads NA .2 such cells.*--drop a"),
         ({"a": [1.0, np.inf, 2.0]}, "row 2: 'a' is inf, expected a finite number"),
         ({"a": [str(i) for i in range(19)] + ["?"]}, "row 20: 'a' is '.', expected a number as"),
         ({"b": [1.0]}, "no column 'a'"),

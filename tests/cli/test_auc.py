@@ -147,9 +147,9 @@ def test_diagnose_writes_four_figures(table, tmp_path):
     ("arguments", "message"),
     [
         (["--label", "fraudd"], "no column 'fraudd'"),
-        (["--label", "country"], "3 different labels"),
+        (["--label", "country"], r"3 different labels \('..?', '..?', '..?'\), expected two"),
         (["--label", "fraud", "--positive", "maybe"], "not 'maybe'"),
-        (["--label", "fraud", "--drop", "idd"], "no column 'idd'"),
+        (["--label", "fraud", "--drop", "idd"], "no column 'idd'; there are id, "),
         (["--label", "fraud", "--scaling", "log"], "scaling: 'log'"),
         (["--label", "fraud", "--beta", "much"], "--beta: 'much'"),
         (["--label", "fraud", "--threshold", "cost=x"], "--threshold: 'x'"),

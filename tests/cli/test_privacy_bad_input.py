@@ -46,31 +46,31 @@ def telic(monkeypatch, capsys):
 BAD = {
     "a dangling id": (
         {"links_follow": "source,target\n1,2\n1,9\n"},
-        "links_follow: column 'target': row 1: id 9 is not in the node table",
+        "links_follow: column 'target': row 2: id 9 is not in the node table",
     ),
     "a dangling id of a thousand million": (
         {"links_follow": "source,target\n1000000000,2\n"},
-        "links_follow: column 'source': row 0: id 1000000000 is not in the node table",
+        "links_follow: column 'source': row 1: id 1000000000 is not in the node table",
     ),
     "a duplicate link": (
         {"links_follow": "source,target\n1,2\n2,1\n1,2\n"},
-        "links_follow: row 2 repeats an earlier link",
+        "links_follow: row 3 repeats an earlier link",
     ),
     "a self-loop": (
         {"links_follow": "source,target\n1,2\n2,2\n"},
-        "links_follow: row 1: node 2 links to itself",
+        "links_follow: row 2: node 2 links to itself",
     ),
     "a negative strength": (
         {"links_mention": "source,target,strength\n1,2,3\n2,3,-4\n"},
-        "links_mention: row 1: strength is -4, expected a positive integer",
+        "links_mention: row 2: strength is -4, expected a positive integer",
     ),
     "a strength of zero": (
         {"links_mention": "source,target,strength\n1,2,0\n"},
-        "links_mention: row 0: strength is 0, expected a positive integer",
+        "links_mention: row 1: strength is 0, expected a positive integer",
     ),
     "a strength beyond 32 bits": (
         {"links_mention": "source,target,strength\n1,2,4294967297\n"},
-        "links_mention: row 0: strength is 4294967297",
+        "links_mention: row 1: strength is 4294967297",
     ),
     "mixed id types": (
         {"links_follow": "source,target\nann,2\n"},

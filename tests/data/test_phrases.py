@@ -149,13 +149,13 @@ def test_other_bad_columns_are_named(tmp_path):
         read_list(pieces, shape_of(pieces))
     pq.write_table(pa.table({"query": ["tea"], "at": [7]}), file)
     pieces = open_pieces(file)
-    with pytest.raises(InputError, match="row 1: column 'at': is no time"):
+    with pytest.raises(InputError, match="row 1: column 'at': 7 is no time"):
         read_query_log(pieces, shape_of(pieces))
     pieces, shape = opened(tmp_path, "b.csv", "title\n")
     with pytest.raises(InputError, match="holds no row"):
         read_list(pieces, shape)
     pieces, shape = opened(tmp_path, "c.csv", "query,at\ntea,2026-01-01\ncup,noon\n")
-    with pytest.raises(InputError, match="row 2: column 'at': is no time"):
+    with pytest.raises(InputError, match="row 2: column 'at': 'noon' is no time"):
         read_query_log(pieces, shape)
 
 

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.data import pieces as module
+from telic.data.csv_separators import separator_of
 from telic.data.phrases import read_list
 from telic.data.pieces import open_pieces
 from telic.data.recognised_columns import shape_of
@@ -116,7 +117,7 @@ def test_what_is_no_text_in_json_lines_is_json(tmp_path):
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"title,views\ntea,1\nc\xff,2\n", "line 3 is not valid UTF-8"),
-        ("a.csv", b"title,views\ntea,1,5\n", "cannot be read"),
+        ("a.csv", b"title,views\ntea,1,5\n", "row 1: has 3 cells, expected 2"),
         ("a.csv", b'title\n"' + b"tea\n" * (10 << 20), r"a row is longer than 32 MiB; is a quote"),
         ("a.txt", b"tea\nc\xff\n", "line 2 is not valid UTF-8"),
         ("a.jsonl", b'{"title": "tea"}\n{"title"\n', "row 2: no JSON"),
@@ -188,3 +189,43 @@ def test_pieces_are_of_so_many_rows_and_the_rest(ending, rows, sizes, tmp_path, 
     found = list(open_pieces(file).read([name]))
     assert [len(one) for one in found if len(one)] == sizes
     assert [text for one in found for text in one[name].to_pylist()] == texts
+
+
+def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_bytes('\ufefftitle;views\r\n"a, b; c";1200,5\r\n"d\r\ne";2\r\n'.encode())
+    pieces = open_pieces(file)
+    assert pieces.columns == ["title", "views"]
+    phrases = read_list(pieces, shape_of(pieces))
+    assert phrases.weights.tolist() == [1200.5, 2.0]
+    file.write_text("title;views\nTee;1.200,5\n")
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=r"row 1: column 'views': '1.200,5' is not a number"):
+        read_list(pieces, shape_of(pieces))
+
+
+def test_a_comma_in_cells_that_commas_separate_is_no_decimal_mark(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_text('title,views\nTea;pot,"1,200"\n')
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="row 1: column 'views': '1,200' is not a number"):
+        read_list(pieces, shape_of(pieces))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+@pytest.mark.parametrize(
+    ("head", "mark"),
+    [("a,b;c\td", ","), ('"a,b";c', ";"), ("a\tb", "\t"), ("a", ","), ("", ",")],
+)
+def test_the_first_line_says_what_separates_cells(head, mark, ending, tmp_path):
+    file = tmp_path / f"rows{ending}"
+    text = f"{head}\n1,2;3\n".encode() if head else b""
+    file.write_bytes(gzip.compress(text) if ending == ".csv.gz" else text)
+    assert separator_of(file) == mark
+
+
+def test_a_row_with_too_few_cells_is_counted_without_the_header(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_text("title,views\nTea,1\nTeapot\n")
+    with pytest.raises(InputError, match=r"row 2: has 1 cells, expected 2, one for each column"):
+        list(open_pieces(file).read(["title"]))

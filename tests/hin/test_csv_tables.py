@@ -67,6 +67,13 @@ def listed(network, name):
     return sorted(zip(source, target, strength, strict=True))
 
 
+def test_tables_may_separate_cells_by_semicolons(folder, tmp_path):
+    expected = listed(read_tables(folder()), "visited")
+    for name in TABLES:
+        (tmp_path / name).write_text(TABLES[name].replace(",", ";"))
+    assert listed(read_tables(folder()), "visited") == expected
+
+
 def test_tables_are_joined_by_their_keys(folder):
     network = read_tables(folder())
     network.validate()

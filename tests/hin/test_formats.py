@@ -339,6 +339,10 @@ def test_where_a_header_cannot_be_told_from_a_link_the_user_is_asked(tmp_path):
         read_edge_list(file)
     file.write_text("ann,bob\nbob,cy\n")
     assert len(read_edge_list(file).links["link"]) == 2
+    file.write_text("source;target\nann, a;bob\nbob;cy\n")
+    assert len(read_edge_list(file).links["link"]) == 2
+    with pytest.raises(InputError, match=r"absent.csv: no such file"):
+        read_edge_list(tmp_path / "absent.csv")
 
 
 def test_times_are_no_strengths(tmp_path):

@@ -79,17 +79,17 @@ def test_csv_stands_in_for_parquet(tmp_path):
 
 
 BAD = {
-    "a dangling id": ({"follow": ((1, 2), (1, 3))}, "follow.*row 1: id 3 is not in the node"),
+    "a dangling id": ({"follow": ((1, 2), (1, 3))}, "follow.*row 2: id 3 is not in the node"),
     "an id beyond the table": ({"follow": ((-5, 2),)}, "id -5 is not in the node table"),
-    "a repeated link": ({"follow": ((1, 2), (2, 1), (1, 2))}, "row 2 repeats an earlier link"),
-    "a self-link": ({"follow": ((2, 1), (2, 2))}, "row 1: node 2 links to itself"),
-    "a negative strength": ({"mention": ((1, 2, -1),)}, "mention.*row 0: strength is -1"),
+    "a repeated link": ({"follow": ((1, 2), (2, 1), (1, 2))}, "row 3 repeats an earlier link"),
+    "a self-link": ({"follow": ((2, 1), (2, 2))}, "row 2: node 2 links to itself"),
+    "a negative strength": ({"mention": ((1, 2, -1),)}, "mention.*row 1: strength is -1"),
     "a huge strength": ({"mention": ((1, 2, 2**40),)}, "strength is 1099511627776"),
     "a fractional strength": ({"mention": ((1, 2, 0.5),)}, "'strength' is double"),
     "mixed id types": ({"follow": (("1", "2"),)}, "ids are string, but the node table's are int"),
     "a repeated id": ({"ids": (3, 1, 2, 1)}, "id 1 occurs twice"),
-    "a missing id": ({"ids": (1, None)}, "row 1: no id"),
-    "a missing end": ({"follow": ((1, 2), (1, None))}, "row 1 has no id"),
+    "a missing id": ({"ids": (1, None)}, "row 2: no id"),
+    "a missing end": ({"follow": ((1, 2), (1, None))}, "row 2 has no id"),
 }
 
 
@@ -103,6 +103,10 @@ def test_bad_input_is_named(tmp_path, case):
 def test_a_missing_or_broken_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"Is .* a network folder"):
         read_network(tmp_path)
+    (tmp_path / "links.csv").write_text("1,2\n")
+    for wrong in ("links.csv", "absent"):
+        with pytest.raises(InputError, match=f"{wrong}: is no folder. Give a network folder"):
+            read_network(tmp_path / wrong)
     path = folder(tmp_path / "net")
     (path / "links_mention.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"links_mention.*: cannot be read"):
@@ -269,7 +273,7 @@ def test_ids_of_another_width_are_found_or_named_never_wrapped(kind, first):
     ids = pa.array([first, first + 1, 5])
     network = linked(ids, pa.array([5], kind), ids[:1])
     assert network.ids("user")[network.links["f"].sources[0]].as_py() == 5
-    with pytest.raises(InputError, match="row 0: id 6 is not in the node table"):
+    with pytest.raises(InputError, match="row 1: id 6 is not in the node table"):
         linked(ids, pa.array([6], kind), ids[:1])
 
 
@@ -369,7 +373,7 @@ def test_a_rule_for_strengths_asks_for_strengths():
     schema = Schema.parse({"nodes": {"user": {}}, "links": [SCHEMA["links"][1]]})
     with pytest.raises(InputError, match="column 'strength' is missing, but the schema has a rule"):
         network_from_arrays(schema, {"user": {"id": [1, 2]}}, {"mention": [[1], [2]]})
-    with pytest.raises(InputError, match="row 1: no strength"):
+    with pytest.raises(InputError, match="row 2: no strength"):
         network_from_arrays(
             schema, {"user": {"id": [1, 2]}}, {"mention": [[1, 2], [2, 1], [1, None]]}
         )
@@ -418,7 +422,7 @@ def test_strengths_add_up_to_what_32_bits_hold_and_no_further():
     assert kept.links["mention"].strength.tolist() == [most, most]
     with pytest.raises(InputError, match=f"strengths add up to {most + 1}"):
         build([(0, 1, most - 5), (0, 1, 6)])
-    with pytest.raises(InputError, match=f"row 1: strength is {most + 1}"):
+    with pytest.raises(InputError, match=f"row 2: strength is {most + 1}"):
         build([(0, 1, 1), (1, 2, most + 1)])
 
 
@@ -534,7 +538,7 @@ def test_ids_are_found_wherever_they_stand(step):
     assert network.links["f"].sources.tolist() == [*range(299)]
     assert network.links["f"].indices.tolist() == [*range(1, 300)]
     for wrong in (4, 5 + step * 300, 5 + step * 299 + 1):
-        with pytest.raises(InputError, match=f"row 1: id {wrong} is not in the node table"):
+        with pytest.raises(InputError, match=f"row 2: id {wrong} is not in the node table"):
             linked(ids, [ids[0], wrong], [ids[1], ids[2]])
 
 

@@ -23,7 +23,7 @@ from telic.auc.estimators.deterministic import PairwiseAUC
 from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.feature_scaling import Scaling
-from telic.auc.table_ranker import Labelled
+from telic.auc.table_ranker import Labelled, enough_of_each
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
 
@@ -197,7 +197,7 @@ def compare_rankers(
     Raises
     ------
     InputError
-        If there is no run.
+        If there is no run, or a class has fewer than ten rows.
 
     Examples
     --------
@@ -209,6 +209,7 @@ def compare_rankers(
     """
     if runs < 1:
         raise InputError(f"runs is {runs}, expected at least 1.")
+    enough_of_each(rows)
     data = DataSet(name, rows.X, rows.positive, scaling)
     found = []
     for method in METHODS:

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
+from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 
 MOST_CATEGORIES = 1000
@@ -42,13 +43,31 @@ def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarr
         if ending == ".parquet":
             return parquet.read_table(path)
         if ending in (".csv", ".tsv"):
-            delimiter = "\t" if ending == ".tsv" else ","
-            return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
+            delimiter = "\t" if ending == ".tsv" else separator_of(path)
+            table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
+            return _with_decimal_points(table) if delimiter == ";" else table
     except (pa.ArrowInvalid, ValueError, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
     raise InputError(
         f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
     )
+
+
+def _with_decimal_points(table: pa.Table) -> pa.Table:
+    """Make numbers of the columns of text of which nearly all cells read 1,5."""
+    for place, name in enumerate(table.column_names):
+        column = table[name]
+        if not pa.types.is_string(column.type):
+            continue
+        pointed = pc.replace_substring_regex(column, r"^([+-]?\d+),(\d+)$", r"\1.\2")
+        cells = [cell for cell in pc.unique(pointed).to_pylist() if cell]
+        odd = sum(not reads_as_number(cell) for cell in cells)
+        if not cells or odd > ODD_SHARE * len(cells):
+            continue
+        if not odd:
+            pointed = pc.if_else(pc.equal(pointed, ""), None, pointed).cast(pa.float64())
+        table = table.set_column(place, name, pointed)
+    return table
 
 
 def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
@@ -117,14 +136,18 @@ class Encoder:
         """Look at training columns: text and those named in `one_hot` are categories."""
         missing = (one_hot | leave_out) - set(table.column_names)
         if missing:
-            raise InputError(f"{path}: no column {sorted(missing)[0]!r}.")
+            present = ", ".join(table.column_names[:20])
+            raise InputError(
+                f"{path}: no column {sorted(missing)[0]!r}; there are {present}. "
+                "Give one name to each --drop and --one-hot."
+            )
         columns: list[tuple[str, tuple[str, ...] | None]] = []
         for name in table.column_names:
             if name in leave_out:
                 continue
             column = table[name]
             kind = column.type
-            no_nulls(column, name, path)
+            no_nulls(column, name, path, f", or leave the column out with --drop {name}")
             if name in one_hot or pa.types.is_string(kind) or pa.types.is_large_string(kind):
                 categories = sorted(str(value) for value in pc.unique(column).to_pylist())
                 if name not in one_hot:
@@ -164,9 +187,7 @@ class Encoder:
             no_nulls(column, name, path)
             if categories is None:
                 if not _is_number(column.type):
-                    raise InputError(
-                        f"{path}: column {name!r} is of type {column.type}, expected numbers."
-                    )
+                    raise _no_number(column, name, path)
                 values = column.cast(pa.float64()).to_numpy()
                 bad = np.flatnonzero(~np.isfinite(values))
                 if bad.size:
@@ -197,6 +218,15 @@ def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: st
         )
 
 
+def _no_number(column: pa.ChunkedArray, name: str, path: str | Path) -> InputError:
+    cells = map(str, column.to_pylist())
+    row, cell = next(
+        ((row, cell) for row, cell in enumerate(cells, 1) if not reads_as_number(cell)), (0, "")
+    )
+    found = f"row {row}: {name!r} is {cell!r}" if row else f"column {name!r} is {column.type}"
+    return InputError(f"{path}: {found}, expected a number as in training. Mend or drop the row.")
+
+
 def reads_as_number(text: str) -> bool:
     """Say whether a text is a number."""
     try:
@@ -211,11 +241,12 @@ def _is_number(kind: pa.DataType) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
-def no_nulls(column: pa.ChunkedArray, name: str, path: str | Path) -> None:
-    """Raise InputError at the first empty cell of a column."""
+def no_nulls(column: pa.ChunkedArray, name: str, path: str | Path, else_: str = "") -> None:
+    """Raise InputError at the first empty cell of a column; `else_` says what else to do."""
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        cells = f"{column.null_count} such cell{'s' if column.null_count > 1 else ''}"
         raise InputError(
-            f"{path}: row {row + 1}: {name!r} is empty ({column.null_count} such rows). "
-            "Fill or drop them."
+            f"{path}: row {row + 1}: {name!r} is empty or reads NA ({cells}). "
+            f"Fill them in or drop their rows{else_}."
         )

@@ -11,6 +11,9 @@ import pyarrow as pa
 from telic.auc.table_columns import no_nulls, reads_as_number
 from telic.errors import InputError
 
+MOST_SHOWN = 5
+"""So many labels of a column that has more than two are shown."""
+
 
 def read_labels(table: pa.Table, label: str, positive: str | None, path: str | Path) -> Any:
     """Return which rows are positive, and the positive label as text, see `choose_positive`."""
@@ -40,7 +43,11 @@ def positive_of(counts: Mapping[Any, int], positive: str | None, where: str) -> 
     """Return the positive one of two labels, given how often each occurs; see `choose_positive`."""
     values = sorted(counts)
     if len(values) != 2:
-        raise InputError(f"{where} holds {len(values)} different labels, expected two.")
+        shown = ", ".join(repr(label_text(value)) for value in values[:MOST_SHOWN])
+        raise InputError(
+            f"{where} holds {len(values)} different labels ({shown}"
+            f"{', …' if len(values) > MOST_SHOWN else ''}), expected two. Mend or drop other rows."
+        )
     if positive is None:
         chosen = min(reversed(values), key=lambda value: counts[value])
     else:

@@ -207,6 +207,17 @@ class Ranker:
         )
 
 
+def enough_of_each(rows: Labelled) -> None:
+    """Raise InputError if a class has fewer than ten rows, on which no AUC says anything."""
+    positive = int(rows.positive.sum())
+    others = rows.positive.size - positive
+    if min(positive, others) < 10:
+        raise InputError(
+            f"{positive} rows are labelled {rows.positive_label} and {others} are not; fewer than "
+            "ten rows of a class are too few to measure a model. Add rows of it."
+        )
+
+
 def fit_measured(
     rows: Labelled,
     *,
@@ -260,10 +271,7 @@ def fit_measured(
     """
     if not 0 < test < 1:
         raise InputError(f"test: {test}, expected a share between 0 and 1.")
-    if min(rows.positive.sum(), (~rows.positive).sum()) < 10:
-        raise InputError(
-            "The table has fewer than ten rows of one class, too few to measure a model."
-        )
+    enough_of_each(rows)
     train, held = train_test_split(
         np.arange(rows.positive.size), test_size=test, random_state=seed, stratify=rows.positive
     )

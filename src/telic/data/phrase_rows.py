@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
@@ -30,7 +31,7 @@ def checked_rows(
         wanted = list(dict.fromkeys(shape.roles.values()))
         for piece in pieces.read(wanted):
             bad = BadRows(str(pieces.path), len(piece), on_bad_row, before=before)
-            part = _checked(piece, shape.roles, bad)
+            part = _checked(piece, shape.roles, bad, pieces.decimal_comma)
             if bad.rows.any():
                 part = part.filter(pa.array(~bad.rows))
                 for reason, count in bad.reasons.items():
@@ -39,7 +40,9 @@ def checked_rows(
             before += len(piece)
 
 
-def _checked(piece: pa.Table, roles: Mapping[str, str], bad: BadRows) -> pa.Table:
+def _checked(
+    piece: pa.Table, roles: Mapping[str, str], bad: BadRows, decimal_comma: bool
+) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for role, name in roles.items():
         column = one_chunk(piece[name])
@@ -48,7 +51,7 @@ def _checked(piece: pa.Table, roles: Mapping[str, str], bad: BadRows) -> pa.Tabl
         if role == "at":
             columns[role] = _times(column, name, bad)
         elif role == "weight":
-            columns[role] = _numbers(column, name, bad)
+            columns[role] = _numbers(column, name, bad, decimal_comma)
         elif role == "past":
             columns[role] = _past(column, name, bad)
         elif role == "payload":
@@ -81,6 +84,7 @@ def _texts(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
 
 
 def _times(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
+    given = column
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         column = column.cast(TIMESTAMP, safe=False)
     elif is_text(column.type):
@@ -91,7 +95,13 @@ def _times(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     else:
         column = pa.nulls(len(column), TIMESTAMP)
     nulls = column.is_null().to_numpy(zero_copy_only=False)
-    bad.add(nulls, name, "is no time, expected such as 2026-01-31T12:00:00Z", "Correct it.")
+    bad.add(
+        nulls,
+        name,
+        "is no time, expected such as 2026-01-31T12:00:00Z",
+        "Correct it.",
+        lambda row: given[row].as_py(),
+    )
     return column
 
 
@@ -102,12 +112,15 @@ def _time(text: pa.Scalar) -> pa.Array:
         return pa.nulls(1, TIMESTAMP)
 
 
-def _numbers(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
+def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> pa.Array:
     """Weights; an empty one counts 1, as in contract 2."""
+    written = (
+        pc.replace_substring(column, ",", ".", max_replacements=1) if decimal_comma else column
+    )
     try:
-        values = column.cast(pa.float64())
+        values = written.cast(pa.float64())
     except pa.ArrowInvalid:
-        values = pa.array([_number(one.as_py()) for one in column], pa.float64())
+        values = pa.array([_number(one.as_py()) for one in written], pa.float64())
     values = values.fill_null(1.0)
     given = values.to_numpy(zero_copy_only=False)
     bad.add(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from telic.data.csv_separators import separator_of
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file
 from telic.errors import InputError
@@ -20,7 +21,8 @@ from telic.errors import InputError
 PIECE = 65_536
 """Most rows of a piece, where the format lets us choose."""
 _BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_TABS = (".tsv", ".tab")
 _JSON = (".jsonl", ".ndjson", ".json")
 _WITHOUT_NAMES = {r"\d+\t[^\t]+\tD\d+\thttps?://[^\t]+": ["qid", "query", "did", "url"]}
 """Published tables whose first line is a row: the form of such a row → the names of its columns.
@@ -36,6 +38,8 @@ class Pieces:
     """Names; empty for plain text, whose lines are read as one column ``line``."""
     read: Callable[[Sequence[str]], Iterator[pa.Table]]
     """Given names of columns, yields them in pieces, in the file's order."""
+    decimal_comma: bool = False
+    """Whether numbers may be written as 1,5: where semicolons separate cells."""
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -81,8 +85,10 @@ def open_pieces(source: str | Place) -> Pieces:
         raise no_such_file(path)
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     try:
-        if ending in _DELIMITERS:
-            return _delimited(path, _DELIMITERS[ending])
+        if ending == ".csv":
+            return _delimited(path, separator_of(path), quotes=True)
+        if ending in _TABS:
+            return _delimited(path, "\t")
         if ending == ".parquet":
             return _parquet(path)
         if ending in _JSON:
@@ -110,9 +116,10 @@ def _remote(found: Remote) -> Pieces:
         raise _unreadable(found, error) from None
 
 
-def _delimited(path: Path, delimiter: str) -> Pieces:
-    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=delimiter == ",")
-    if delimiter == "\t":  # a quote is a character like any other there
+def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
+    """Without `quotes`, a quote is a character like any other."""
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=quotes)
+    if not quotes:
         parse.quote_char = False
     read = pyarrow.csv.ReadOptions(block_size=_BLOCK)
     with _binary(path) as stream:
@@ -146,7 +153,7 @@ def _delimited(path: Path, delimiter: str) -> Pieces:
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from None
 
-    return Pieces(path, names, pieces)
+    return Pieces(path, names, pieces, delimiter == ";")
 
 
 def _parquet(path: Place) -> Pieces:
@@ -268,6 +275,11 @@ def _unreadable(path: Place, error: Exception) -> InputError:
         except OSError:
             pass
     said = (str(error).splitlines() or ["unknown"])[0][:200]
+    if torn := _TORN.search(said):
+        return InputError(
+            f"{path}: row {int(torn[1]) - 1}: has {torn[3]} cells, expected {torn[2]}, one for "
+            "each column. Mend it: is a separator missing, or one inside of a cell without quotes?"
+        )
     if said.startswith("straddling object"):
         said = f"a row is longer than {2 * _BLOCK >> 20} MiB; is a quote not closed?"
     return InputError(f"{path}: cannot be read ({said}). Write it again.")

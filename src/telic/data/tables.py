@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 
 _MARKS = (  # as in telic.completion.engine.folding
@@ -138,7 +139,10 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
                 column_types=texts, null_values=[""], strings_can_be_null=True
             )
             read = pyarrow.csv.ReadOptions(block_size=_LONGEST_LINE)
-            return pyarrow.csv.read_csv(path, read_options=read, convert_options=convert)
+            parse = pyarrow.csv.ParseOptions(delimiter=separator_of(path))
+            return pyarrow.csv.read_csv(
+                path, read_options=read, parse_options=parse, convert_options=convert
+            )
         return pq.ParquetFile(path, memory_map=True).read()
     except (pa.ArrowException, OSError) as error:
         kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"

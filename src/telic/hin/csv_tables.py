@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
@@ -117,7 +118,8 @@ def _read(file: Path) -> pa.Table:
     try:
         if file.suffix == ".parquet":
             return pq.ParquetFile(file).read()
-        return pyarrow.csv.read_csv(file)
+        parse = pyarrow.csv.ParseOptions(delimiter=separator_of(file))
+        return pyarrow.csv.read_csv(file, parse_options=parse)
     except FileNotFoundError:
         raise InputError(f"{file}: not found, but the description names it.") from None
     except (pa.ArrowInvalid, OSError) as error:

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data import atomic_path
+from telic.data.csv_separators import separator_of
+from telic.data.tables import no_such_file
 from telic.errors import InputError
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
@@ -69,7 +71,7 @@ def read_edge_list(
         Whether the first line holds names instead of a link. Default: it is found out, and where
         that cannot be, InputError says so.
     delimiter : str, optional
-        Default: a comma in ``.csv`` files, blanks elsewhere.
+        Default: in ``.csv`` files the comma, semicolon or tab of the first line, blanks elsewhere.
     directed : bool
         False: every line is a link both ways.
     duplicates : {"raise", "sum"}
@@ -85,7 +87,9 @@ def read_edge_list(
     """
     path = Path(path)
     if delimiter is None and ".csv" in path.suffixes:
-        delimiter = ","
+        if not path.is_file():
+            raise no_such_file(path)
+        delimiter = separator_of(path)
     lines = list(_lines(path, delimiter))
     names, lines = _columns_of(path, lines, columns, header)
     if not lines:
@@ -150,15 +154,18 @@ def _columns_of(
     else:
         names = ["source", "target", "strength"][: len(first)]
     if not {"source", "target"} <= set(names) and lines:
-        raise InputError(f"{path}: columns {[*names]} lack 'source' or 'target'.")
+        raise InputError(
+            f"{path}: columns {[*names]} lack 'source' or 'target'. Say what each column is, "
+            "in their order and whatever their names (on the command line --columns source,target)."
+        )
     if named or header:
         lines = lines[1:]
     elif header is None and lines and _looks_like_names(names, lines):
         if columns is None or _is_ambiguous(names, lines):
             raise InputError(
                 f"{path}: line {lines[0][0]} ({', '.join(first)}) may be the columns' names. Say "
-                "what the columns are (columns, such as source,target) and whether the first line "
-                "names them (header or no header)."
+                "what the columns are and whether the first line names them (on the command line "
+                "--columns source,target --header, or --no-header)."
             )
         lines = lines[1:]
     if columns is None and not named:

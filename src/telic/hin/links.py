@@ -91,7 +91,7 @@ def build_links(
     if len(again):
         if duplicates == "raise":
             raise InputError(
-                f"{where}: row {order[again].min()} repeats an earlier link. "
+                f"{where}: row {order[again].min() + 1} repeats an earlier link. "
                 "Add the strengths up into one row per (source, target), or let them be added up: "
                 "duplicates='sum', on the command line --duplicates sum."
             )
@@ -130,7 +130,7 @@ class Positions:
                 "Write both as integers or both as strings."
             )
         if values.null_count:
-            row = pc.index(pc.is_null(values), True).as_py()
+            row = pc.index(pc.is_null(values), True).as_py() + 1
             raise InputError(f"{where}: row {row} has no id.")
         if not len(values):
             return np.empty(0, np.int32)
@@ -153,7 +153,7 @@ class Positions:
         if missing.any():
             row = int(missing.argmax())
             raise InputError(
-                f"{where}: row {row}: id {values[row].as_py()!r} is not in the node table. "
+                f"{where}: row {row + 1}: id {values[row].as_py()!r} is not in the node table. "
                 "Add the node or drop the link."
             )
         return found.astype(np.int32, copy=False)
@@ -176,7 +176,8 @@ def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray
     """Return strengths as int32 after checking that all are positive integers."""
     hint = "expected a positive integer"
     if values.null_count:
-        raise InputError(f"{where}: row {pc.index(pc.is_null(values), True).as_py()}: no strength.")
+        row = pc.index(pc.is_null(values), True).as_py() + 1
+        raise InputError(f"{where}: row {row}: no strength. Give it one, or drop the link.")
     if not pa.types.is_integer(values.type) and len(values):
         kind = f"column 'strength' is {values.type}"
         raise InputError(f"{where}: {kind}, expected positive integers.")
@@ -184,7 +185,7 @@ def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray
     if len(strength) and (strength.min() < 1 or strength.max() > MAX_STRENGTH):
         row = int(((strength < 1) | (strength > MAX_STRENGTH)).argmax())
         raise InputError(
-            f"{where}: row {row}: strength is {strength[row]}, {hint} up to {MAX_STRENGTH}. "
+            f"{where}: row {row + 1}: strength is {strength[row]}, {hint} up to {MAX_STRENGTH}. "
             "Drop the link or correct its strength."
         )
     return strength.astype(np.int32, copy=False)
@@ -200,6 +201,6 @@ def check_self_links(
     if loops.any():
         row = int(loops.argmax())
         raise InputError(
-            f"{where}: row {row}: node {ids[source[row]].as_py()!r} links to itself. Drop the "
+            f"{where}: row {row + 1}: node {ids[source[row]].as_py()!r} links to itself. Drop the "
             'link, or set "self_links": true for this link type in the schema.'
         )

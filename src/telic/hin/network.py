@@ -96,7 +96,8 @@ def _check_nodes(table: pa.Table, attributes: list[str], where: str) -> None:
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
         raise InputError(f"{where}: ids are {ids.type}, expected integers or strings.")
     if ids.null_count:
-        raise InputError(f"{where}: row {pc.index(pc.is_null(ids), True).as_py()}: no id.")
+        row = pc.index(pc.is_null(ids), True).as_py() + 1
+        raise InputError(f"{where}: row {row}: no id. Give it one, or drop the row.")
     if pc.count_distinct(ids).as_py() != len(ids):
         counts = pc.value_counts(ids.combine_chunks())
         values, times = counts.field("values"), counts.field("counts").to_numpy()

@@ -9,6 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data import atomic_path
+from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 from telic.hin.links import Links, Positions, build_links, check_self_links, check_strength
 from telic.hin.network import Network
@@ -24,6 +25,11 @@ def read_network(folder: str | Path) -> Network:
         Naming the file, row and value that break the contract.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: is no folder. Give a network folder; telic privacy convert makes one of "
+            "other files."
+        )
     file = folder / "schema.json"
     try:
         schema = Schema.parse(json.loads(file.read_text(encoding="utf-8")), str(file))
@@ -87,7 +93,8 @@ def _read(folder: Path, stem: str, columns: list[str] | None = None, types: Any 
     try:
         if file is csv:
             options = pyarrow.csv.ConvertOptions(column_types=types or {})
-            table = pyarrow.csv.read_csv(csv, convert_options=options)
+            parse = pyarrow.csv.ParseOptions(delimiter=separator_of(csv))
+            table = pyarrow.csv.read_csv(csv, parse_options=parse, convert_options=options)
             if not table.num_rows and "id" in table.column_names:  # no row to tell the type by
                 place = table.column_names.index("id")
                 table = table.set_column(place, "id", pa.array([], pa.int64()))

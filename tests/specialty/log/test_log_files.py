@@ -122,6 +122,15 @@ def test_a_torn_line_of_a_csv_file_is_named(make_log):
     assert "ann" not in str(said.value)
 
 
+def test_cells_may_be_separated_by_semicolons(make_log):
+    expected = read_log(make_log())
+    folder = make_log(accesses=lambda rows: [row.replace(",", ";") for row in rows])
+    assert (read_log(folder).access_row == expected.access_row).all()
+    folder = make_log(accesses=lambda rows: [row.replace(",", ";") for row in rows] + ["ann;p2"])
+    with pytest.raises(InputError, match=r"accesses.csv: row 5: has 2 values, expected 4"):
+        read_log(folder)
+
+
 def test_neither_header_nor_blank_lines_are_rows(make_log):
     folder = make_log(accesses=lambda rows: [rows[0], rows[1], "", "", *rows[2:]])
     assert sorted(read_log(folder).access_row) == [1, 2, 3, 4]
@@ -186,6 +195,12 @@ def test_a_broken_folder_is_named(make_log, change, message):
     change(folder)
     with pytest.raises(InputError, match=message):
         read_log(folder)
+
+
+def test_what_is_no_folder_is_said_to_be_none(make_log, tmp_path):
+    for wrong in (make_log() / "accesses.csv", tmp_path / "absent"):
+        with pytest.raises(InputError, match=rf"{wrong.name}: is no folder. Give the folder that"):
+            read_log(wrong)
 
 
 def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):

@@ -10,6 +10,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
+from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
@@ -127,16 +128,17 @@ def _read_raw(path: Path, names: list[str]) -> pa.Table:
     try:
         if path.suffix == ".csv":
             header = []
+            parse = pacsv.ParseOptions(delimiter=separator_of(path))
             if path.stat().st_size:
                 # Left open, the reader's thread may outlive the process's main one.
-                with pacsv.open_csv(path) as reader:
+                with pacsv.open_csv(path, parse_options=parse) as reader:
                     header = reader.schema.names
             as_text = pacsv.ConvertOptions(
                 column_types={name: pa.string() for name in header},
                 strings_can_be_null=True,
                 include_columns=[name for name in names if name in header],
             )
-            return pacsv.read_csv(path, convert_options=as_text)
+            return pacsv.read_csv(path, parse_options=parse, convert_options=as_text)
         present = [name for name in pq.read_schema(path).names if name in names]
         ids = [name for name in present if name != "at"]
         return pq.read_table(path, columns=present, read_dictionary=ids)
@@ -163,7 +165,11 @@ def _with_row(path: Path, error: Exception) -> Exception:
     """The same error of a torn CSV line with its row, which only one thread alone can name."""
     if ".csv" in path.name and isinstance(error, pa.ArrowInvalid):
         try:
-            pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False))
+            pacsv.read_csv(
+                path,
+                read_options=pacsv.ReadOptions(use_threads=False),
+                parse_options=pacsv.ParseOptions(delimiter=separator_of(path)),
+            )
         except pa.ArrowInvalid as named:
             return named
     return error

@@ -58,6 +58,11 @@ def plain_code(code: str) -> str:
 
 def read_vocabulary(folder: Path) -> str:
     """Return how the log's diagnoses are coded, as its ``meta.json`` says."""
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: is no folder. Give the folder that holds accesses, diagnoses, providers "
+            "and meta.json."
+        )
     file = folder / "meta.json"
     expected = f'{{"vocabulary": one of {", ".join(VOCABULARIES)}}}'
     try:

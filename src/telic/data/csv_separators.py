@@ -1,0 +1,42 @@
+"""What separates the cells of a CSV file: where commas are decimal marks, it is semicolons."""
+
+import gzip
+import re
+from pathlib import Path
+
+_LONGEST_HEAD = 1 << 20
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+
+
+def separator_of(path: Path) -> str:
+    r"""Find the separator of a CSV file in its first line, quoted text aside.
+
+    A comma, if the line has one; else a semicolon, else a tab, whichever the line has; a comma for
+    a single column. Where it is a semicolon, numbers may have a comma as their decimal mark.
+
+    Parameters
+    ----------
+    path : Path
+        May be compressed (``.gz``).
+
+    Returns
+    -------
+    str
+        One character.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "titel.csv"
+    >>> _ = file.write_text('"Titel, lang";Aufrufe\nTee;1,5\n')
+    >>> separator_of(file)
+    ';'
+    """
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        head = _QUOTED.sub(b"", stream.readline(_LONGEST_HEAD))
+    return next((mark for mark in ",;\t" if mark.encode() in head), ",")
