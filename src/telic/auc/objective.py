@@ -18,7 +18,7 @@ from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
 from telic.kernels import kernel
-from telic.optim.rows import FAST
+from telic.optim.rows import FAST, entries, entry, sparse_rows
 
 Callback = Callable[[float, np.ndarray], bool | None]
 """Called with the passes so far, as in `Solution`, and the weights; True ends the solver."""
@@ -118,9 +118,7 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
     """
     if sparse.issparse(X):
         means = class_means(X, positive, weight)
-        shares = row_shares(positive, means, weight)
-        # A CSR array here, whatever came in: `multiply` then scales rows.
-        raw = (X.T @ sparse.csr_array(X).multiply(shares[:, None])).toarray()
+        raw = _squares(X, np.sqrt(row_shares(positive, means, weight)))
         within = raw - np.outer(means.pos, means.pos) - np.outer(means.neg, means.neg)
         return Moments(means, within, rounding(raw, positive.size))
     n, d = X.shape
@@ -141,6 +139,30 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
     within = total - sums.T @ sums
     means = ClassMeans(n_pos, n_neg, sums[0] + offset, sums[1] + offset)
     return Moments(means, within, rounding(total, n))
+
+
+def _squares(X: Matrix, root: np.ndarray) -> np.ndarray:
+    """Sum of the outer products of sparse rows times `root` with themselves."""
+    X = sparse.csr_array(X)
+    data = X.data * np.repeat(root, np.diff(X.indptr))
+    rows = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+    total = np.zeros((X.shape[1], X.shape[1]))
+    _add_products(sparse_rows(rows.tocsc()), sparse_rows(rows), total)
+    return total
+
+
+@kernel(fastmath={"contract"})
+def _add_products(columns, rows, total):
+    """Add XᵀX to total, a row of it at a time, which stays in cache."""
+    for j in range(total.shape[0]):
+        own = total[j]
+        first, last = entries(columns, j)
+        for p in range(first, last):
+            i, x = entry(columns, j, p)
+            start, end = entries(rows, i)
+            for q in range(start, end):
+                k, v = entry(rows, i, q)
+                own[k] += x * v
 
 
 def rounding(raw: np.ndarray, n: int) -> np.ndarray:

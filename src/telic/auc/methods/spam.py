@@ -124,7 +124,16 @@ def spam(
             )
         stopped = callback is not None and bool(callback(done, w))
     return certified(
-        X, positive, w, done, beta=beta, beta1=beta1, tol=None, weight=weight, stopped=stopped
+        X,
+        positive,
+        w,
+        done,
+        beta=beta,
+        beta1=beta1,
+        tol=None,
+        weight=weight,
+        means=view.means,
+        stopped=stopped,
     )
 
 
