@@ -391,7 +391,7 @@ def _pytest(options: list[str], tree: str, environment: dict[str, str]) -> None:
     import pytest
 
     numba.config.CACHE_DIR = f"{tree}/.numba"
-    sys.path.insert(0, f"{tree}/src")
+    sys.path[:0] = [f"{tree}/src", tree]
     sys.dont_write_bytecode = False  # every change reads the same tests
     with open(".output", "w") as file:
         os.dup2(file.fileno(), 1)
