@@ -40,12 +40,7 @@ columns of unequal scale, and is a bound now; the index takes half as many bytes
 ROWS = """import numpy as np
 from telic.data.data_sets import labelled_set
 """
-OLD_WHY = """
-Why some lines are slower than at the default commit: rankers compute a bound on their gap from the
-rows, which they did not have then; the bound by which SVR-ADMM-D stopped then could be false on
-columns of unequal scale, and is a bound now; the index takes half as many bytes a name.
-"""
-ROWS = """import numpy as np
+OLD_ROWS = """import numpy as np
 from scipy import sparse
 from types import SimpleNamespace
 def labelled_set(name):
