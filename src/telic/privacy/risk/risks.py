@@ -70,9 +70,11 @@ def measure(hashes: np.ndarray, loss: np.ndarray | None = None) -> Measures:
     few = math.ceil(TAIL * n)
     unique = float((counts == 1).sum() / n)
     if loss is None:
-        sizes = np.sort(counts)
+        classes = np.bincount(counts)
+        sizes = np.flatnonzero(classes)
+        users = sizes * classes[sizes]
         # The smallest classes hold the users at the highest risk.
-        taken = np.clip(few - (np.cumsum(sizes) - sizes), 0, sizes)
+        taken = np.clip(few - (np.cumsum(users) - users), 0, users)
         tail = float((taken / sizes).sum() / few)
         return Measures(len(counts) / n, len(counts), unique, 1 / float(sizes[0]), tail)
     each = loss / group_sizes(hashes)
