@@ -192,9 +192,11 @@ def test_a_list_larger_than_the_memory_keeps_to_it(tmp_path):
             writer.write_table(
                 pa.table({"phrase": texts, "weight": rng.random(len(part)), "payload": payloads})
             )
-    # What is compiled for the first time, here, takes its memory from this process.
-    (tmp_path / "short.csv").write_text("title,weight\nTea,2\nTeapot,1\n")
-    fit_files(tmp_path / "short.csv", executor=Local(memory="800MB"))
-    # Read whole, this list takes more than a gigabyte.
-    script = [sys.executable, "-c", MEASURED, str(tmp_path / "list.parquet"), str(tmp_path / "box")]
-    assert 1024 * int(subprocess.check_output(script, text=True)) < 800e6
+    # Read whole, this list takes more than a gigabyte. The first run compiles what is not compiled
+    # yet, which takes memory of its own.
+    script = [sys.executable, "-c", MEASURED, str(tmp_path / "list.parquet")]
+    _, took = (
+        int(subprocess.check_output([*script, str(tmp_path / box)], text=True))
+        for box in ("compiled", "measured")
+    )
+    assert 1024 * took < 800e6

@@ -59,6 +59,7 @@ from telic.scale.cluster_check import check_cluster
 from telic.simulate import Affinity, Catalogue, simulate_phones, simulate_typists
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty import GibbsLDA
+from telic.specialty.discovery import by_topics
 from telic.specialty.log.log_files import read_log
 from telic.specialty.recognition.recognise import recognise
 
@@ -384,6 +385,7 @@ def test_topics_by_shards_are_those_in_memory_and_go_on(engine, here):
 def test_the_command_finds_topics_on_an_engine(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     simulate_hospital("log", scale=0.002)
+    monkeypatch.setattr(by_topics, "GibbsLDA", partial(by_topics.GibbsLDA, max_iter=12))
     run, told = CliRunner(), []
     arguments = ["specialty", "discover", "log", "--json"]
     lda = ["--method", "lda", "--topics", "6", "--assign", "argmax", "--restarts", "1"]

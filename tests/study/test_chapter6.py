@@ -50,6 +50,8 @@ def test_summary_and_topics_have_the_tables_shape(log):
     table = tables.urologists_table(urologists_topic(**SMALL, n_topics=30))
     assert len(table.rows) == 10
     assert list(table.columns) == ["user documents", "patient documents"]
+    urology = {"Calculus of kidney", "Hematuria", "Hyperplasia of prostate"}
+    assert all(urology <= {row[k] for row in table.rows} for k in range(2))
 
 
 def test_truth_and_alarms_count_what_they_say(log):

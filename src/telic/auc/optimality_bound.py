@@ -124,7 +124,8 @@ def slope_at(
 ) -> Slope:
     """Compute ∇f(w) from the rows in two passes, with a bound on its rounding error.
 
-    It holds however rough the `means` are: they only say where dense rows are seen from.
+    It holds however rough the means are: they only say where dense rows are seen from. The counts
+    beside them are those of the rows.
     """
     means = class_means(X, positive, weight) if means is None else means
     shares, pairs = row_shares(positive, means, weight), means.pair_weight

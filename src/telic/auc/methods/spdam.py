@@ -81,8 +81,8 @@ def spdam(
     w, ahead, u = np.zeros((3, means.pos.size))
     dual = np.zeros(n)
     centres, rates = (means.pos, means.neg), (ridge, tau, sigma, theta)
-    certify: dict[str, Any] = {"beta": beta, "tol": tol, "weight": weight}
-    certify["means"] = means
+    certify: dict[str, Any] = {"beta": beta}
+    certify |= {"tol": tol, "weight": weight, "means": means}
     asked = min(tol, TIGHTEST) if small(X) else tol
     for done in range(1, max_iter + 1):
         order = rng.permutation(n)

@@ -94,8 +94,8 @@ def vrspam(
         high, low = listed[positive[listed]], listed[~positive[listed]]
         # ‖x⁺ − x⁻‖² <= 4M², so a pair's curvature is at most 8p(1 − p)M².
         eta = step_size / (8 * means.pair_weight * view.bound + beta)
-    certify: dict[str, Any] = {"beta": beta, "beta1": beta1, "tol": tol, "weight": weight}
-    certify["means"] = means
+    certify: dict[str, Any] = {"beta": beta, "beta1": beta1}
+    certify |= {"tol": tol, "weight": weight, "means": means}
     asked = min(tol, TIGHTEST) if small(X) else tol
     passes, best, snapshot_w = 1.0, np.inf, w
 

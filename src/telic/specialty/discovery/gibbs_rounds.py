@@ -221,9 +221,10 @@ def _sweep(
 
     blocks = np.linspace(0, n_documents, min(BLOCKS, n_documents) + 1).astype(int)
     with ThreadPoolExecutor(threads) as pool:
+        run = pool.map if threads > 1 else map  # no thread is begun for a shard of a few documents
         for a, b in pairwise(blocks):
             parts = np.linspace(a, b, threads + 1).astype(int)
-            list(pool.map(sample, range(threads), repeat(parts), repeat(model.tables(count))))
+            list(run(sample, range(threads), repeat(parts), repeat(model.tables(count))))
             for change, _, _ in scratch:
                 count += change
 
