@@ -155,9 +155,9 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         assert telic(*arguments, "--catalogue", catalogue_file, "--seed", seed)[0] == 0
         return pq.read_table(tmp_path / name)
 
-    first = simulate("a", 1)
-    assert first == simulate("b", 1)
-    assert first != simulate("c", 2)
+    first = simulate("a.parquet", 1)
+    assert first == simulate("b.parquet", 1)
+    assert first != simulate("c.parquet", 2)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,12 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["evaluate", "LOG", "--candidates", "0"], "--candidates is 0, expected 1 to 200"),
         (["evaluate", "LOG", "--candidates", "201"], "--candidates is 201, expected 1 to 200"),
         (["evaluate", "LOG", "--model", "x"], "--model is 'x', expected adaqac or appaware"),
-        (["export-log", "records", "log.csv"], "a composition log is a .parquet file"),
+        (["export-log", "records", "log.csv"], "log.csv: a log is written as a .parquet file"),
+        (["simulate", "log.csv"], "log.csv: a log is written as a .parquet file"),
+        (["simulate", "a.parquet", "--queries", "b"], "b: a log is written as a .parquet file"),
+        (["trial", "no.parquet"], "no.parquet: no such file"),
+        (["fit", ".", "../box"], ".: holds no submission in events-*.jsonl"),
+        (["key", "shop", "--keys", "no/keys.toml"], "no/keys.toml: its folder"),
         (["serve", "--port", "7"], "serve takes a model folder, or files to fit one on"),
         (["serve", "LOG", "--workers", "2"], "several workers need a model folder"),
         (["fit", "LOG", "m", "--work", "w"], "--work needs --memory or --cluster"),

@@ -12,7 +12,7 @@ from telic.data.own_outputs import remember
 # anything is read, so IN need not be what the command expects.
 COMMANDS = {
     "completion simulate": ["OUT", "--catalogue", "IN"],
-    "completion simulate --queries": ["new", "--queries", "OUT", "--catalogue", "IN"],
+    "completion simulate --queries": ["new.parquet", "--queries", "OUT", "--catalogue", "IN"],
     "completion fit": ["IN", "OUT"],
     "completion fit --queries": ["other", "OUT", "--queries", "IN"],
     "completion evaluate": ["IN", "--report", "OUT"],

@@ -183,7 +183,10 @@ def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
     queries = _read_all(folder, QUERIES_GLOB, _QUERY, left_out)
     events = _read_all(folder, EVENTS_GLOB, _EVENT, left_out)
     if not len(events):
-        raise InputError(f"{folder}: holds no submission, so there is nothing to export yet.")
+        raise InputError(
+            f"{folder}: holds no submission in {EVENTS_GLOB}. Name a folder that a service records "
+            "to, once somebody has searched."
+        )
     named = pc.struct_field(queries["query_attributes"], "composition")
     number = pc.struct_field(queries["query_attributes"], "keystroke")
     usable = pc.and_(pc.is_valid(named), pc.greater(number, 0)).fill_null(False)

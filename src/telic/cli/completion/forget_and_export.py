@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from telic.cli.completion.options import Json, app
+from telic.cli.completion.options import Json, app, check_log
 from telic.cli.console import Overwrite, print_facts, print_json
 from telic.errors import InputError, ModelError
 
@@ -118,8 +118,7 @@ def export_log(
     from telic.data.ubi import of_tenant, read_ubi
 
     check_output(out, reads=[recorded], overwrite=overwrite)
-    if out.suffix.lower() != ".parquet":
-        raise InputError(f"{out}: a composition log is a .parquet file. Name one.")
+    check_log(out)
     table, left_out = read_ubi(recorded)
     if tenant is not None:
         table = of_tenant(table, tenant, recorded)

@@ -48,6 +48,12 @@ CatalogueFile = Annotated[
 ]
 
 
+def check_log(out: Path) -> None:
+    """Raise InputError unless a log may have this name: readers go by it."""
+    if out.suffix.lower() != ".parquet":
+        raise InputError(f"{out}: a log is written as a .parquet file. Name one.")
+
+
 def composition_log(log: Path, *, skip: bool) -> "CompositionLog":
     """Read a composition log, or what a service recorded, and say what was left out."""
     from telic.data.compositions import read_compositions

@@ -99,10 +99,13 @@ def _recorded(path: Path) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from telic.data.tables import no_such_file
     from telic.data.ubi import read_ubi
 
     if path.is_dir():
         return read_ubi(path)[0]
+    if not path.exists():
+        raise no_such_file(path)
     try:
         return pq.read_table(path)
     except pa.ArrowException:

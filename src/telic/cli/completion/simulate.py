@@ -10,6 +10,7 @@ from telic.cli.completion.options import (
     MinUsers,
     Seed,
     app,
+    check_log,
 )
 from telic.cli.console import Overwrite
 from telic.cli.progress import console
@@ -81,6 +82,7 @@ def simulate(
         raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
     for path in filter(None, (out, queries)):
         check_output(path, reads=[catalogue, pairs], overwrite=overwrite)
+        check_log(path)
     phrases, affinity = (
         affinity_of_pairs(pairs)
         if pairs

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import tomlkit
 
+from telic.data.own_outputs import refuse_unwritable
 from telic.errors import InputError
 from telic.serve.callers.tokens import digest_of, new_key
 
@@ -87,6 +88,7 @@ def add_key(
             table[flag] = True
     text = tomlkit.dumps(document)
     _tenant(path, name, tomllib.loads(text)[name])
+    refuse_unwritable(path)
     # A temporary file is its owner's alone.
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
         file.write(text)
