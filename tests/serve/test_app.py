@@ -431,6 +431,12 @@ def test_a_filter_that_the_phrases_do_not_have_is_refused(shops, who):
     assert shops.get("/suggest?q=te&").status_code == 200
 
 
+@pytest.mark.parametrize("value", [["de"], {"de": 1}])
+def test_a_filter_by_what_is_no_single_value_is_refused(shops, value):
+    asked = {"q": "te", "language": value}
+    assert "'language'" in error_of(shops.post("/suggest", json=asked), 422, "bad_text")
+
+
 def test_figures_of_a_span_that_is_mistyped_are_refused(client):
     error_of(client.get("/figures?day=7"), 422, "unknown_name")
 

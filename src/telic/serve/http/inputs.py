@@ -72,6 +72,9 @@ def typed(posted: dict[str, Any]) -> tuple[dict[str, str], list[Any]]:
             raise Problem(422, "bad_text", f"'{name}' must be a string.", "Send a JSON string.")
     if "boost" in given:
         given["boost"] = json.dumps(given["boost"])
+    for name, value in given.items():
+        if isinstance(value, list | dict):  # a filter by it would leave nothing over
+            raise Problem(422, "bad_text", f"'{name}' is no single value.", "Send one text.")
     for name in ("explain", "consent"):
         if given.get(name) is True:
             given[name] = "1"
