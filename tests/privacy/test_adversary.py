@@ -123,11 +123,10 @@ def test_the_slow_way_of_splitting_tells_the_same_apart_step_by_step(seed):
     hashes = profiles(flat)
     if rng.random() < 0.5:  # else some of a class have no neighbour who could tell them anything
         hashes = around.step(hashes, hashes)
-    classes = _Classes(hashes, around, flat.protected)
+    classes = _Classes(hashes, around)
     for _ in range(6):
         before, hashes = hashes, around.step(profiles(flat), hashes)
         assert classes.split() == (count_kinds(hashes) > count_kinds(before))
-        assert classes.kinds == count_kinds(hashes[: flat.protected])
         assert classes.count == count_kinds(hashes) == len(set(classes.number.tolist()))
         both = np.stack([hashes, classes.number.astype(np.uint64)])
         assert len(np.unique(both, axis=1).T) == count_kinds(hashes)
