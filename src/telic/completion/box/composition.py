@@ -344,9 +344,9 @@ class Composition:
         return number
 
     def _texts(self, numbers: list[int]) -> list[str]:
-        index = self.completer.index
-        phrases = iter(index.phrases([number for number in numbers if number < len(index)]))
-        return [next(phrases) if n < len(index) else self._text_beyond(n) for n in numbers]
+        index, size = self.completer.index, len(self.completer.index)
+        phrases = iter(index.phrases([number for number in numbers if number < size]))
+        return [next(phrases) if n < size else self._text_beyond(n) for n in numbers]
 
     def _text_beyond(self, number: int) -> str:
         """Return the text of a number that is no id of the index."""
