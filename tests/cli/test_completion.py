@@ -180,6 +180,7 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
             "--skip-bad-partitions needs --memory or --cluster",
         ),
         (["fit", "LOG", "m", "--column", "title"], "--column is 'title', expected ROLE=COLUMN"),
+        (["fit", "LOG", "m", "--column", "id=a", "--column", "id=b"], "--column names 'id' twice"),
         (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),
         (["fit", "LOG", "m", "--model", "magic"], "'magic'"),
         (["fit", "LOG", "m", "--keyboard", "dvorak"], "keyboard is 'dvorak', expected qwerty"),

@@ -343,6 +343,20 @@ def test_columns_that_nothing_uses_are_said(write):
     assert said.endswith("at from 'at', user from 'user_id'; not used: 'category'")
 
 
+def test_a_named_column_counts_in_the_files_that_have_it(write, tmp_path):
+    titles = write("titles.csv", 'title,about\nTea,"{""price"": 4}"\n')
+    log = write("log.csv", "query,at\npot,2026-03-01\n")
+    words = write("words.txt", "Cup\n")
+    for files in ((titles, log, words), (words, log, titles)):
+        box = fit_files(*files, columns={"payload": "about"})
+        assert [each.payload for each in box.suggest("tea")] == [{"price": 4}]
+    with pytest.raises(InputError, match="no file has a column 'abuot' for --column payload=abuot"):
+        fit_files(titles, log, columns={"payload": "abuot"})
+    (tmp_path / "recorded").mkdir()
+    with pytest.raises(InputError, match="--column names columns of lists"):
+        fit_files(tmp_path / "recorded", columns={"phrase": "query"})
+
+
 def test_what_a_composition_log_has_that_is_not_taken_is_said(make_table, tmp_path):
     rows = make_table(users=3, compositions=4).to_pylist()
     rows[2]["user"] = ""

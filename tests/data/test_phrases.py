@@ -1,4 +1,6 @@
 import json
+import unicodedata
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +11,9 @@ from telic.completion.fit.merged_phrases import distinct_rows
 from telic.data.contracts import COMPOSITIONS, MAX_COUNT, MAX_TEXT
 from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import open_pieces
-from telic.data.queries import read_query_log
+from telic.data.queries import read_queries, read_query_log
 from telic.data.recognised_columns import shape_of
+from telic.data.tables import has_controls, tidied
 from telic.errors import InputError
 
 
@@ -120,6 +123,7 @@ def test_payloads_are_json_and_an_address_is_one(tmp_path):
         (",1", "row 2: column 'title': is empty"),
         ("´,1", "row 2: column 'title': is empty or all white space"),
         ("x" * 1001 + ",1", "row 2: column 'title': is longer than 1000"),
+        ("T\x00ea,1", "row 2: column 'title': has control characters"),
         ("x,1000000000001", "row 2: column 'views': '1000000000001' is not a number from 0 to 1e"),
         ("x,-1", "row 2: column 'views': '-1' is not a number from 0"),
         ("x,nan", "row 2: column 'views': 'nan' is not a number"),
@@ -136,6 +140,27 @@ def test_a_bad_row_is_named_or_skipped_and_counted(tmp_path, row, message):
     assert found.weights.tolist() == [3.0, 1.0]
     assert found.rows.tolist() == [1, 3]
     assert list(found.skipped.values()) == [1]
+
+
+def test_white_space_is_as_people_type_it_in_all_that_is_read(tmp_path):
+    every = [chr(code) for code in range(0x3001) if chr(code).isspace()]
+    texts = [f" Iced{space}{other}tea\n" for space in every for other in every[:3]]
+    rows = [{"title": text} for text in texts] + [{"title": "Caffè latte"}]
+    lines = "\n".join(map(json.dumps, rows))
+    tidy = {"Iced tea", "Caffè latte"}
+    assert {*read_list(*opened(tmp_path, "a.jsonl", lines)).phrases.to_pylist()} == tidy
+    log = pa.table({"query": texts, "at": [datetime(2026, 1, 1, tzinfo=UTC)] * len(texts)})
+    assert read_queries(log).queries == ["Iced tea"]
+    with pytest.raises(InputError, match="row 1: column 'query': has control characters"):
+        read_queries(log.slice(0, 1).set_column(0, "query", pa.array(["te\x9fa"])))
+
+
+@pytest.mark.parametrize("code", [*range(0x21), *range(0x7F, 0xA1), 0x2028])
+def test_a_control_character_is_what_is_no_white_space(code):
+    text = f"te{chr(code)}a"
+    assert tidied(pa.array([text, None])).to_pylist() == [" ".join(text.split()), None]
+    control = unicodedata.category(chr(code)) == "Cc" and not chr(code).isspace()
+    assert has_controls(tidied(pa.array([text]))).tolist() == [control]
 
 
 def test_other_bad_columns_are_named(tmp_path):

@@ -418,7 +418,21 @@ def test_a_model_without_contexts_takes_no_boosts(client):
 
 
 def test_without_records_and_contexts_the_answer_has_four_parts(client):
-    assert len(client.get("/suggest?q=sa&language=de").json()) == 4
+    assert len(client.get("/suggest?q=sa").json()) == 4
+
+
+@pytest.mark.parametrize("who", [{}, {"user": "ada", "composition": "1"}])
+def test_a_filter_that_the_phrases_do_not_have_is_refused(shops, who):
+    asked = who | {"q": "te", "langauge": "de"}
+    for answer in (shops.get("/suggest", params=asked), shops.post("/suggest", json=asked)):
+        assert error_of(answer, 422, "unknown_name") == "Nothing here is named 'langauge'."
+        assert answer.json()["error"]["hint"].endswith("boost, language, category.")
+    assert shops.post("/suggest", json=asked | {"langauge": None}).status_code == 200
+    assert shops.get("/suggest?q=te&").status_code == 200
+
+
+def test_figures_of_a_span_that_is_mistyped_are_refused(client):
+    error_of(client.get("/figures?day=7"), 422, "unknown_name")
 
 
 TYPED = "/suggest?user=u&composition=c"
@@ -439,7 +453,7 @@ TYPED = "/suggest?user=u&composition=c"
         ),
         ("/figures?days=1", "/figures?days=0", "'days' must be a whole number from 1 to 366"),
         ("/search?" + "x" * 60, "/search?" + "x" * 61, "The address has over 60 bytes"),
-        ("/suggest?" + "x" * 60, "/suggest?" + "x" * 61, "The address has over 60 bytes"),
+        ("/suggest?" + "&" * 60, "/suggest?" + "&" * 61, "The address has over 60 bytes"),
     ],
 )
 def test_what_is_as_long_as_may_be_is_taken(completer, settings, taken, refused, said):

@@ -162,6 +162,50 @@ def test_filters_and_boosts_are_sent_with_each_keystroke(visit_shop):
     expect(element).to_contain_text("No new suggestions at the moment.")
 
 
+WRONG = """() => {
+  window.told = [];
+  addEventListener("telic-error", (event) => told.push(event.detail.message));
+  document.querySelector("telic-search").outerHTML =
+    '<telic-search where="{kind: other}"></telic-search>';
+}"""
+
+
+def test_a_box_says_what_it_cannot_read_and_asks_nothing_until_it_can(visit_shop):
+    page = visit_shop()
+    asked = []
+    page.on("request", lambda request: asked.append(request))
+    page.evaluate(WRONG)
+    element, box = page.locator("telic-search"), page.get_by_role("combobox")
+    said = page.get_by_text("No suggestions: ")
+    expect(said).to_have_text("No suggestions: 'where' is no JSON object.")
+    box.fill("sal")
+    page.keyboard.press("Enter")
+    assert page.evaluate("searched") == ["sal"]  # it is a field still
+    element.evaluate("e => { e.where = ['kind']; }")
+    element.evaluate("e => { e.where = undefined; e.setAttribute('boost', '3'); }")
+    expect(said).to_have_text("No suggestions: 'boost' is no JSON object.")
+    element.evaluate("e => { e.setAttribute('pad', '512px'); e.setAttribute('boost', ''); }")
+    expect(said).to_have_text("No suggestions: 'pad' is no number of bytes.")
+    wrong = [f"'{name}' is no JSON object." for name in ("where", "where", "boost", "boost")]
+    assert page.evaluate("told") == [*wrong, "'pad' is no number of bytes."]
+    box.fill("salm")
+    assert asked == []
+    element.evaluate("e => e.removeAttribute('pad')")
+    expect(options(page)).to_have_text(["salmon"])
+    expect(said).to_have_count(0)
+
+
+def test_what_the_service_refuses_is_told_to_the_page(visit_shop):
+    page = visit_shop()
+    page.evaluate(
+        "addEventListener('telic-error', (event) => { window.told = event.detail.message; })"
+    )
+    page.locator("telic-search").evaluate("e => { e.where = {colour: 'red'}; }")
+    page.get_by_role("combobox").fill("s")
+    expect(page.get_by_text("No new suggestions")).to_be_visible()
+    assert page.evaluate("told").startswith("Nothing here is named 'colour'. There are only q,")
+
+
 def test_limits_that_a_page_sets_before_the_box_is_there_hold(visit_shop):
     early = """addEventListener("readystatechange", () => {
       const box = document.querySelector("telic-search");

@@ -134,7 +134,7 @@ def test_only_an_editors_key_changes_anything(make_completer, client, keyed):
         [{"phrase": "x" * 100_000, "by": 1}],
         [{"phrase": "sorbet", "by": 1}, {"phrase": 7, "by": 1}],
         [{"phrase": "sorbet", "by": 1}, None],
-        [{"phrase": "sor\nbet", "by": 1}],
+        [{"phrase": "sor\0bet", "by": 1}],
         [{"phrase": f"s{i}", "by": 1} for i in range(MOST + 1)],
     ],
 )

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows
 from telic.data.contracts import INSTALLED_APP, MAX_TEXT, OPENED_APP
-from telic.data.tables import one_chunk, unmatchable
+from telic.data.tables import has_controls, one_chunk, tidied, unmatchable
 
 MAX_LIST = 1000
 """Longest suggestion list accepted."""
@@ -37,7 +37,11 @@ class Unfolded:
         self.list_lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(
             zero_copy_only=False
         )
-        (self.query, self.shown), self.texts = encoded(column_of(table, "query"), lists.flatten())
+        (self.query, self.shown), texts = encoded(column_of(table, "query"), lists.flatten())
+        if (tidy := tidied(texts)) is not texts:
+            ((number,), texts) = encoded(tidy)  # some are alike now
+            self.query, self.shown = (np.append(number, -1)[of] for of in (self.query, self.shown))
+        self.texts = texts
         self.installed_start, installed = _nested(table, "installed", INSTALLED_APP)
         self.installed, self.daily_opens = installed.flatten()
         self.opened_start, opened = _nested(table, "opened", OPENED_APP)
@@ -71,6 +75,8 @@ class Unfolded:
             "Fill it in.",
         )
         bad.add(length > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters", "Shorten it.")
+        controls = has_controls(column_of(table, "query"))
+        bad.add(controls, "query", "has control characters, expected text", "Take them out.")
         count = np.diff(self.keystroke_start)
         bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
         self._check_keystrokes(table, bad)

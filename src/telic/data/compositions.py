@@ -37,7 +37,7 @@ class CompositionLog:
     """int32 (n,): position in `users`."""
     ids: list[str]
     phrases: list[str]
-    """Every distinct query and suggestion, in the spelling of the log."""
+    """Every distinct query and suggestion, in the spelling of the log, white space tidied."""
     query: np.ndarray
     """int32 (n,): the submitted query."""
     submitted_at: np.ndarray

@@ -12,7 +12,14 @@ from telic.data.composition_rows import lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT, TIMESTAMP
 from telic.data.pieces import Pieces
 from telic.data.recognised_columns import Shape
-from telic.data.tables import is_text, one_chunk, times_of, unmatchable
+from telic.data.tables import (
+    has_controls,
+    is_text,
+    one_chunk,
+    tidied,
+    times_of,
+    unmatchable,
+)
 
 
 def checked_rows(
@@ -58,7 +65,8 @@ def _checked(
             columns[role] = _payloads(column, name, bad)
         else:
             columns[role] = _texts(column, name, bad)
-    text, name = columns["phrase"], roles["phrase"]
+    text, name = tidied(columns["phrase"]), roles["phrase"]
+    columns["phrase"] = text
     nulls = text.is_null().to_numpy(zero_copy_only=False)
     bad.add(
         nulls | unmatchable(text),
@@ -69,6 +77,7 @@ def _checked(
     bad.add(
         lengths_of(text) > MAX_TEXT, name, f"is longer than {MAX_TEXT} characters", "Shorten it."
     )
+    bad.add(has_controls(text), name, "has control characters, expected text", "Take them out.")
     if "url" in columns:  # an address is a payload
         columns["payload"] = _with_url(columns.get("payload"), columns.pop("url"))
     return pa.table(columns)
@@ -163,7 +172,7 @@ def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     for row, given in enumerate(column.to_pylist()):
         try:
             read = json.loads(given) if isinstance(given, str) else given or []
-            good = [[str(term), str(time)] for term, time in read if term]
+            good = [[" ".join(str(term).split()), str(time)] for term, time in read if term]
             times_of(pa.array([time for _, time in good], pa.string()))
         except (ValueError, TypeError, RecursionError):
             wrong[row], good = True, []

@@ -41,6 +41,11 @@ class Pieces:
     decimal_comma: bool = False
     """Whether numbers may be written as 1,5: where semicolons separate cells."""
 
+    @property
+    def names(self) -> list[str]:
+        """By which `read` takes the columns."""
+        return self.columns or ["line"]
+
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Raise InputError if the file is another one at the end of the block."""

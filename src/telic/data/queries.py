@@ -14,7 +14,15 @@ from telic.data.contracts import GROUPS, MAX_COUNT, MAX_TEXT, QUERIES
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces
 from telic.data.recognised_columns import Shape
-from telic.data.tables import describe, one_chunk, read_table, times_of, unmatchable
+from telic.data.tables import (
+    describe,
+    has_controls,
+    one_chunk,
+    read_table,
+    tidied,
+    times_of,
+    unmatchable,
+)
 from telic.errors import InputError
 
 
@@ -66,7 +74,7 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
     n = len(table)
     for name in ("query", "at"):
         _refuse(source, table[name].is_null().to_numpy(), name, "is null, expected a value")
-    texts = one_chunk(table["query"]).dictionary_encode()
+    texts = tidied(one_chunk(table["query"])).dictionary_encode()
     queries = texts.dictionary.to_pylist()
     query = texts.indices.to_numpy(zero_copy_only=False).astype(np.int32)
     blank, length = unmatchable(texts.dictionary), pc.utf8_length(texts.dictionary).to_numpy()
@@ -74,6 +82,8 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
         source, blank[query], "query", "is empty or all white space and diacritics, expected text"
     )
     _refuse(source, length[query] > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters")
+    controls = has_controls(texts.dictionary)[query]
+    _refuse(source, controls, "query", "has control characters, expected text")
     count = np.ones(n)
     if "count" in table.column_names:
         count = one_chunk(table["count"]).fill_null(1.0).to_numpy(zero_copy_only=False)

@@ -127,7 +127,7 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
     {'phrase': 'Title', 'weight': 'views'}
     """
     named = dict(named or {})
-    names = pieces.columns or ["line"]
+    names = pieces.names
     for role, column in named.items():
         if column not in names:
             raise InputError(

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from telic.data.contracts import CONTROLS
 from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 
@@ -18,6 +19,10 @@ _MARKS = (  # as in telic.completion.engine.folding
     r"\x{640}\x{64b}-\x{65f}\x{670}\x{6d6}-\x{6dc}\x{6df}-\x{6e8}\x{6ea}-\x{6ed}\x{93c}"
     r"\x{200c}\x{200d}]+"
 )
+_SPACE = (  # as in `str.split`
+    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
+)
+_UNTIDY = f"^ | $|  |{_SPACE.replace('x20', 'x1f')}"
 _ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
 _LONGEST_LINE = 2**24  # bytes; a longer text is refused by the file's name alone, not by its row
 
@@ -126,6 +131,20 @@ def unmatchable(text: pa.Array) -> np.ndarray:
         return pc.equal(pc.utf8_trim_whitespace(text), "").fill_null(False).to_numpy(False)
     letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _MARKS, "")
     return pc.equal(pc.utf8_trim_whitespace(letters), "").fill_null(False).to_numpy(False)
+
+
+def tidied(text: pa.Array) -> pa.Array:
+    """Return texts with white space as people type it: one space between words, no line breaks."""
+    untidy = pc.match_substring_regex(text, _UNTIDY).fill_null(False)
+    if not pc.any(untidy).as_py():
+        return text
+    spaced = pc.replace_substring_regex(text.filter(untidy), f"{_SPACE}+", " ")
+    return pc.replace_with_mask(text, untidy, pc.utf8_trim(spaced, " "))
+
+
+def has_controls(text: pa.Array) -> np.ndarray:
+    """Tell which texts have control characters besides white space."""
+    return pc.match_substring_regex(text, CONTROLS).fill_null(False).to_numpy(False)
 
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table:

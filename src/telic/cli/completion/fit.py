@@ -74,11 +74,15 @@ Keyboard = Annotated[
 
 def columns_of(given: list[str] | None) -> dict[str, str]:
     """Read ``ROLE=COLUMN`` options."""
-    columns = {}
+    columns: dict[str, str] = {}
     for text in given or ():
         role, equals, column = text.partition("=")
         if not (role and equals and column):
             raise InputError(f"--column is {text!r}, expected ROLE=COLUMN, as in phrase=title.")
+        if role in columns:
+            raise InputError(
+                f"--column names {role!r} twice: {columns[role]} and {column}. Keep one."
+            )
         columns[role] = column
     return columns
 

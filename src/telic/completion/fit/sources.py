@@ -14,7 +14,7 @@ from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.contracts import GROUPS
 from telic.data.object_storage import Place, fetched, is_remote, place
 from telic.data.phrases import PhraseList, merged, read_list
-from telic.data.pieces import open_pieces
+from telic.data.pieces import Pieces, open_pieces
 from telic.data.queries import QueryLog, joined_group, read_query_log
 from telic.data.recognised_columns import Shape, shape_of
 from telic.data.ubi import read_ubi
@@ -127,13 +127,9 @@ def read_sources(
             files.append(f"{path}: what a service recorded")
             continue
         pieces = open_pieces(path)
-        known = columns if "keystrokes" not in pieces.columns else None
-        opened.append((path, pieces, shape_of(pieces, known)))
-    if columns and opened and all(shape.kind == "compositions" for _, _, shape in opened):
-        raise InputError(
-            "--column names columns of lists and query logs; those of a composition log have the "
-            "names of contract 1."
-        )
+        opened.append((path, pieces, shape_of(pieces, _there(columns, pieces))))
+    if columns:
+        _check_named(columns, [pieces for _, pieces, s in opened if s.kind != "compositions"])
     if compositions or any(shape.kind == "compositions" for _, _, shape in opened):
         in_pieces = False
     only_lists = all(shape.kind == "list" for _, _, shape in opened)
@@ -166,6 +162,27 @@ def read_sources(
         files.append(f"{', '.join(map(str, compositions))}: {_lost(log.skipped)}")
     listed = merged(lists) if lists else None
     return Sources(listed, logs, log, files, roles, unread, unread_lists)
+
+
+def _there(columns: Mapping[str, str] | None, pieces: Pieces) -> dict[str, str]:
+    """Return the roles that a file has the columns of: a list and a log have few in common."""
+    if "keystrokes" in pieces.columns:
+        return {}
+    return {role: name for role, name in (columns or {}).items() if name in pieces.names}
+
+
+def _check_named(columns: Mapping[str, str], read: Sequence[Pieces]) -> None:
+    if not read:
+        raise InputError(
+            "--column names columns of lists and query logs; those of a composition log have the "
+            "names of contract 1."
+        )
+    for role, column in columns.items():
+        if not any(column in pieces.names for pieces in read):
+            there = "; ".join(f"{pieces.path}: {pieces.names}" for pieces in read)
+            raise InputError(
+                f"no file has a column {column!r} for --column {role}={column}. Found {there}."
+            )
 
 
 def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog | None:

@@ -3,6 +3,7 @@
 import json
 import math
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -14,6 +15,8 @@ from telic.errors import InputError
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 
+KEYSTROKE = ("q", "user", "composition", "t", "explain", "consent", "boost")
+"""What a keystroke may say, beside contexts and a phone's apps."""
 LATEST = 1e15
 """The largest client timestamp that is accepted, in milliseconds."""
 
@@ -26,7 +29,7 @@ def parameters(query_string: bytes, settings: Settings) -> dict[str, str]:
             "Shorten its parameters.",
         )  # fmt: skip
     given = query_string.decode("latin-1")
-    parts = [part.partition("=") for part in given.split("&")]
+    parts = [part.partition("=") for part in given.split("&") if part]
     if "%" in given or "+" in given:
         return {unquote_plus(name): unquote_plus(value) for name, _, value in parts}
     return {name: value for name, _, value in parts}
@@ -115,6 +118,15 @@ def boosts(
 
 def _bad_boost(message: str, hint: str) -> Problem:
     return Problem(422, "bad_boost", message, hint)
+
+
+def known(given: Iterable[str], names: Iterable[str]) -> None:
+    """Refuse names that an address does not take: a mistyped filter would filter nothing."""
+    if unknown := sorted({*given}.difference(names)):
+        raise Problem(
+            422, "unknown_name", f"Nothing here is named {unknown[0][:40]!r}.",
+            f"There are only {', '.join(names)}.",
+        )  # fmt: skip
 
 
 def text(value: str, name: str, limit: int) -> str:

@@ -18,6 +18,7 @@
  *   pad       bytes to which each request's body is filled up, or to twice, four times … as many
  * Properties: value, token, client, where and boost (objects), template (suggestion → a Node or text to show).
  * Events: "telic-search" with detail {query, suggestion}; preventDefault() keeps the page from leaving.
+ *   "telic-error" with detail {message}: an attribute that cannot be read, or what the service refuses.
  */
 (() => {
   "use strict";
@@ -32,6 +33,17 @@
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   }
+
+  /** Return what JSON says; what is none stays text, and is complained of. */
+  function parsed(text) {
+    try {
+      return text ? JSON.parse(text) ?? undefined : undefined;
+    } catch {
+      return text;
+    }
+  }
+
+  const isObject = (value) => typeof value === "object" && !Array.isArray(value);
 
   /** Asks a service, as one user. */
   class TelicClient {
@@ -91,7 +103,8 @@
         signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       });
       if (response.ok) return response.json();
-      const error = new Error(`The service answered ${response.status}.`);
+      const said = (await response.json().catch(() => null))?.error;
+      const error = new Error(said ? `${said.message} ${said.hint}` : `The service answered ${response.status}.`);
       error.status = response.status;
       throw error;
     }
@@ -145,6 +158,7 @@
     ul[data-old] li { color: var(--telic-quiet); opacity: .6; }
     p { margin: .25rem 0 0; padding: .1rem .4rem; border-radius: .35rem; font-size: .85em; color: var(--telic-quiet);
       background: var(--telic-ground); } /* whatever the page's own ground is */
+    p:empty { margin: 0; padding: 0; }
     .heard { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }`);
 
   let boxes = 0;
@@ -170,7 +184,7 @@
       root.adoptedStyleSheets = [SHEET]; // which a page's policy against inline styles allows
       root.innerHTML = `<input type="text" role="combobox" aria-autocomplete="list" aria-expanded="false" aria-controls="list"
           autocomplete="off" autocapitalize="off" autocorrect="off" spellcheck="false" enterkeyhint="search" maxlength="256" dir="auto">
-        <p id="lost" hidden></p><ul id="list" role="listbox" hidden></ul><div class="heard" role="status"></div>`;
+        <p id="lost" role="status"></p><ul id="list" role="listbox" hidden></ul><div class="heard" role="status"></div>`;
       [this.input, this.list, this.lost, this.heard] = ["input", "ul", "p", ".heard"].map((s) => root.querySelector(s));
       this.listen();
     }
@@ -191,11 +205,20 @@
     }
 
     attributeChangedCallback(attribute, _, value) {
-      if (attribute === "where" || attribute === "boost") this[attribute] = JSON.parse(value) ?? undefined;
+      if (attribute === "where" || attribute === "boost") this[attribute] = parsed(value);
       else if (attribute === "token" && this.client) this.client.token = value ?? "";
       else if (attribute === "src" && this.client) this.client = this.made();
-      else if (attribute === "pad" && this.client) this.client.pad = this.pad;
-      else this.name();
+      else if (attribute === "pad") {
+        if (this.client) this.client.pad = this.pad;
+        this.limit({});
+      } else this.name();
+    }
+
+    /** What the page says that cannot be used: without it the box would show or tell more than it may, so it asks nothing. */
+    get wrong() {
+      const name = ["where", "boost"].find((each) => !isObject(this.limits[each] ?? {}));
+      if (name) return `'${name}' is no JSON object.`;
+      return /^\d*$/.test(this.getAttribute("pad") ?? "") ? "" : "'pad' is no number of bytes.";
     }
 
     made() {
@@ -280,6 +303,7 @@
       Object.assign(this.limits, given);
       const typing = this.composition !== null;
       this.composition = null;
+      if (this.wrong) this.report(this.wrong);
       if (typing) this.ask();
       else this.show([], this.value);
     }
@@ -298,6 +322,7 @@
       this.cancel();
       const asked = this.asked = { q: this.value, abort: new AbortController() };
       this.composition ??= randomId();
+      if (this.wrong) return this.show([], this.value);
       this.markOld();
       try {
         const { signal } = asked.abort;
@@ -310,6 +335,7 @@
         if (asked !== this.asked) return;
         this.say("No new suggestions at the moment.");
         const refused = error.status >= 400 && error.status < 500 && error.status !== 429;
+        if (refused) this.report(error.message);
         if (refused || tries >= RETRY_MS.length) return;
         asked.timer = setTimeout(() => this.ask(tries + 1, t), RETRY_MS[tries]);
       }
@@ -341,12 +367,19 @@
       this.activate(-1);
       this.expand(this.matches(":focus-within") || document.activeElement === this);
       clearTimeout(this.announcing); // a moment later: a screen reader is not interrupted at every key
+      if (this.wrong) return;
       this.announcing = setTimeout(() => { this.heard.textContent = `${found.length} suggestions`; }, 600);
     }
 
     say(text) {
-      this.lost.textContent = text;
-      this.lost.hidden = !text;
+      const said = this.wrong ? `No suggestions: ${this.wrong}` : text;
+      this.lost.textContent = said;
+    }
+
+    /** Tell the page's author. */
+    report(message) {
+      console.error(`<telic-search>: ${message}`);
+      this.dispatchEvent(new CustomEvent("telic-error", { detail: { message }, bubbles: true, composed: true }));
     }
 
     expand(open) {
@@ -382,7 +415,7 @@
       this.composition = null;
       this.value = this.typed = suggestion.text;
       this.expand(false);
-      const told = this.client.submit(query, composition).catch(() => {});
+      const told = this.wrong ? null : this.client.submit(query, composition).catch(() => {});
       const detail = { query, suggestion };
       const stays = !this.dispatchEvent(
         new CustomEvent("telic-search", { detail, bubbles: true, composed: true, cancelable: true }),

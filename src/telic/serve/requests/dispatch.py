@@ -156,17 +156,16 @@ class Desk:
         self, given: dict[str, str], base: str, apps: list[Any] | None, address: str
     ) -> bytes:
         compositions, limit = self._compositions, self._settings.max_id
+        contexts, records = compositions.completer.contexts, compositions.completer.records
+        named = contexts.names if contexts else ()
+        ours = {"tenant"} if self._settings.keys else set()  # a key's, though no phrase has one
+        inputs.known(given.keys() - ours, (*inputs.KEYSTROKE, *named))
         query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
         user = given.get("user", "")
         composition = inputs.storable(given.get("composition", ""), "composition", limit)
         phone = inputs.phone(compositions.completer, *apps) if apps else None
         explain = given.get("explain") == "1"
-        contexts, records = compositions.completer.contexts, compositions.completer.records
-        where = {
-            name: inputs.text(given[name], name, limit)
-            for name in (contexts.names if contexts else ())
-            if given.get(name)
-        }
+        where = {name: inputs.text(given[name], name, limit) for name in named if given.get(name)}
         boost = inputs.boosts(given.get("boost", ""), contexts, self._settings)
         listed: Listed | None = None
         if user and composition:

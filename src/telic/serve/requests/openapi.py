@@ -7,12 +7,12 @@ from typing import Any
 from starlette.routing import BaseRoute, Route
 
 import telic
+from telic.serve.http.inputs import KEYSTROKE
 from telic.serve.operation.settings import Settings
 from telic.serve.state.dashboard_figures import MAX_DAYS
 from telic.serve.state.phrase_changes import MOST
 
 Json = dict[str, Any]
-_KEYSTROKE = ("q", "user", "composition", "t", "explain", "consent")
 _ERRORS = {
     "400": "not one of our names, or a request cut short",
     "401": "no key or token, or a wrong one",
@@ -52,6 +52,7 @@ _LIST = {
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
 _TEXT = {"type": "string"}
 _STORABLE = {"type": "string", "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"}
+_NO_CONTROLS = r"[^\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f]"
 _CHANGE = {
     "type": "object",
     "description": "a phrase, and its popularity, by how much that grows, or that it is deleted",
@@ -59,7 +60,7 @@ _CHANGE = {
     "oneOf": [{"required": [kind]} for kind in ("popularity", "by", "delete")],
     "additionalProperties": False,
     "properties": {
-        "phrase": _STORABLE | {"minLength": 1},
+        "phrase": {"type": "string", "pattern": f"^{_NO_CONTROLS}*$", "minLength": 1},
         "popularity": {"type": "number", "minimum": 0},
         "by": {"type": "number", "minimum": 0},
         "delete": {"const": True},
@@ -181,7 +182,7 @@ def _operation(method: str, route: Route, settings: Settings) -> Json:
     }
     values = _values(settings)
     if method == "GET" and route.path in ("/suggest", "/search"):
-        names = ("q",) if route.path == "/search" else (*_KEYSTROKE, "boost")
+        names = ("q",) if route.path == "/search" else KEYSTROKE
         operation["parameters"] = [
             {"name": name, "in": "query", "schema": values[name]} for name in names
         ]
@@ -235,7 +236,7 @@ def _body(path: str, values: Json, settings: Settings) -> Json:
             "additionalProperties": False,
             "properties": properties,
         }
-    properties = {name: values[name] for name in _KEYSTROKE}
+    properties = {name: values[name] for name in KEYSTROKE}
     properties["explain"] = properties["consent"] = {"type": "boolean"}
     properties["boost"] = {
         "type": "object",
@@ -259,4 +260,5 @@ def _body(path: str, values: Json, settings: Settings) -> Json:
         "description": "pairs of an app and minutes since it was opened",
         "items": {"type": "array", "minItems": 2, "maxItems": 2},
     }
-    return {"type": "object", "properties": properties}
+    context = {"type": ["string", "null"], "description": "a context of the phrases: its value"}
+    return {"type": "object", "properties": properties, "additionalProperties": context}

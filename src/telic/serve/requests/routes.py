@@ -237,6 +237,7 @@ class Addresses:
         if caller.user is not None:
             raise Problem(403, "no_figures", "A user's token opens no figures.", "Ask with a key.")
         given = inputs.parameters(request.scope["query_string"], self.settings)
+        inputs.known(given, ("days", "tenant"))
         days = inputs.whole(given.get("days", "28"), "days", MAX_DAYS)
         whose = inputs.storable(given.get("tenant", ""), "tenant", self.settings.max_id)
         tenant = whose or (None if caller.admin else caller.tenant)

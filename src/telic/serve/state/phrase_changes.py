@@ -12,9 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from telic.completion import Completer
-from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
-from telic.serve.http import inputs
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.state.background_compaction import KeptList, KeptLists
@@ -236,8 +234,6 @@ def _checked(given: Any, completer: Completer) -> Change:
         )
     try:
         completer.live.check(given["phrase"], amount, deleted=kinds[0] == "delete")
-        if kinds[0] != "delete":
-            inputs.storable(given["phrase"], "phrase", MAX_TEXT)
     except InputError as error:
         raise Problem(422, "bad_change", str(error), "Correct it; nothing was changed.") from None
     return Change(given["phrase"], kinds[0], float(amount))
