@@ -58,7 +58,7 @@ def write_network(network: Network, folder: str | Path, *, metadata: Any = None)
         Goes into every Parquet file's schema, such as ``{telic.data.contracts.SIMULATED:
         b"true"}``.
     """
-    with atomic_path(folder) as temporary:
+    with atomic_path(folder, kind="network") as temporary:
         temporary.mkdir()
         for name, table in network.nodes.items():
             _write(table, temporary / f"nodes_{name}.parquet", metadata)

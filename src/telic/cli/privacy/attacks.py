@@ -107,7 +107,7 @@ def attack(
     errors = LinkErrors(added, changed, missing)
     reads = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
     if candidates is not None:
-        check_output(candidates, reads=reads, overwrite=overwrite)
+        check_output(candidates, kind="candidates", reads=reads, overwrite=overwrite)
     with (
         job_of(
             memory,

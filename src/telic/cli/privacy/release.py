@@ -85,14 +85,14 @@ def anonymise(
     from telic.privacy.protected import target_type
     from telic.privacy.utility.utility_loss import STRUCTURE_USERS, utility_loss
 
-    check_output(out, reads=[network, steps], overwrite=overwrite)
+    check_output(out, kind="network", reads=[network, steps], overwrite=overwrite)
     if key is not None:
         if key.resolve().is_relative_to(out.resolve()):
             raise InputError(
                 f"--key {key}: is in the release, whose readers must not have it. Choose another "
                 "folder."
             )
-        check_output(key, reads=[network, steps], overwrite=overwrite)
+        check_output(key, kind="key", reads=[network, steps], overwrite=overwrite)
     net = read_network(network)
     node_type = target_type(net, node_type)
     todo = read_steps(steps)
@@ -204,7 +204,7 @@ def advise(
 
     limits = Limits(max_risk, max_highest, max_unique, max_worst)
     if out is not None:
-        check_output(out, reads=[network, weights, resume], overwrite=overwrite)
+        check_output(out, kind="JSON", reads=[network, weights, resume], overwrite=overwrite)
     if resume is not None:
         refuse_unwritable(resume)
         refuse_read(resume, [network, weights])
@@ -320,7 +320,7 @@ def report(
     errors = LinkErrors(added, changed, missing)
     given = max_risk, max_highest, max_unique, max_worst
     limits = None if given == (None,) * 4 else Limits(*given)
-    check_output(out, reads=[network, auxiliary], overwrite=overwrite)
+    check_output(out, kind="page", reads=[network, auxiliary], overwrite=overwrite)
     with steps_shown("report") as begin:
         begin("reading")
         net = read_network(network)
