@@ -99,8 +99,11 @@ def test_tables_are_joined_by_their_keys(folder):
         ({("nodes", "user", "attributes"): {"shoe": "exact"}}, "no column 'shoe'"),
         ({("links", 0, "source"): ["customer", "person"]}, "joins node type 'person'"),
         ({("links", 0, "source"): "customer"}, "does not describe tables"),
-        ({("links", 0, "target"): ["pieces", "user"]}, "id 2 is not in the node table"),
-        ({("links", 0, "strength"): "shop"}, "expected positive integers"),
+        (
+            {("links", 0, "target"): ["pieces", "user"]},
+            r"csv: column 'pieces': row \d: id 2 is not",
+        ),
+        ({("links", 0, "strength"): "shop"}, "csv: column 'shop': row 1 is .*, expected positive"),
         ({("nodes", "supplier", "x"): 0}, "'supplier' has neither a file nor links"),
         ({("nodes", "user", "file"): "people.parquet"}, "people.parquet: not found"),
         ({("nodes", "user", "file"): "."}, "cannot be read"),

@@ -168,7 +168,10 @@ class Schema:
                     f"{where}: 'ids' of {node!r} is {kind!r}. Write \"pseudonyms\" where ids were "
                     "replaced by meaningless ones, else leave it out."
                 )
-        return cls(nodes, links, frozenset(node for node, kind in ids.items() if kind))
+        try:
+            return cls(nodes, links, frozenset(node for node, kind in ids.items() if kind))
+        except InputError as error:
+            raise InputError(f"{where}: {str(error).removeprefix('schema: ')}") from None
 
     def dump(self) -> dict[str, Any]:
         """Give the content of ``schema.json``."""
