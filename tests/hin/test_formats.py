@@ -372,7 +372,7 @@ def test_files_that_are_no_network_are_named(tmp_path):
     file.write_bytes(b"\xff\xfe1 2\n")
     with pytest.raises(InputError, match=r"links.txt: cannot be read"):
         read_edge_list(file)
-    with pytest.raises(InputError, match=r"user_profile.txt: cannot be read"):
+    with pytest.raises(InputError, match=r"user_profile.txt: no such file"):
         read_kdd_cup_2012(tmp_path)
 
 

@@ -1,6 +1,5 @@
 """Networks from several tables with keys, as databases and CSV exports hold them."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data.csv_separators import TORN, separator_of
+from telic.data.json_files import read_json
 from telic.errors import InputError
 from telic.hin.network import Network, check_nodes, links_from_ids
 from telic.hin.schema import LinkType, Rule, Schema
@@ -44,22 +44,22 @@ def read_tables(path: str | Path) -> Network:
         Naming the file, column, row and value that do not fit.
     """
     path = Path(path)
+    content = read_json(path, dict, SHAPE)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        nodes, described = dict(content["nodes"]), list(content["links"])
+        nodes, described = {k: dict(v) for k, v in content["nodes"].items()}, content["links"]
         links = [
             (
                 one["name"],
-                one["file"],
+                str(one["file"]),
                 [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
                 one.get("strength"),
             )
             for one in described
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: does not describe tables ({type(error).__name__}: {error}). Expected {SHAPE}."
-        ) from None
+    except KeyError as error:
+        raise InputError(f"{path}: lacks {error}, expected {SHAPE}.") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: does not describe tables ({error}), expected {SHAPE}.") from None
     tables, rules = {}, {}
     for kind, entry in nodes.items():
         if entry.get("file"):
@@ -110,7 +110,7 @@ def read_tables(path: str | Path) -> Network:
 
 
 def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, dict[str, Rule]]:
-    file = path.parent / entry["file"]
+    file = path.parent / str(entry["file"])
     table = _read(file)
     key = entry.get("key", "id")
     ids = _column(table, key, file)

@@ -87,9 +87,9 @@ def read_edge_list(
         Naming the line that cannot be read, or what is not clear about the columns.
     """
     path = Path(path)
+    if not path.is_file():
+        raise no_such_file(path)
     if delimiter is None and ".csv" in path.suffixes:
-        if not path.is_file():
-            raise no_such_file(path)
         delimiter = separator_of(path)
     lines = list(_lines(path, delimiter))
     names, lines = _columns_of(path, lines, columns, header)
@@ -335,6 +335,8 @@ def read_kdd_cup_2012(folder: str | Path) -> Network:
 
 
 def _tabbed(path: Path, names: list[str]) -> pa.Table:
+    if not path.is_file():
+        raise no_such_file(path)
     try:
         return pyarrow.csv.read_csv(
             path,
