@@ -80,17 +80,23 @@ def test_what_users_may_lose_weighs_their_risk(world, tmp_path):
 def test_a_file_that_is_no_truth_or_no_steps_is_named(world, tmp_path):
     attack = ["attack", world / "auxiliary", world / "target", "--max-distance", 0]
     (tmp_path / "bad").write_text("no parquet, no JSON")
-    for name in ("bad", "missing"):
-        with pytest.raises(InputError, match=f"--truth .*{name}: cannot be read"):
+    for name, truth, steps in (
+        ("bad", "cannot be read", "line 1, column 1: is no JSON .*, expected a list of steps"),
+        ("missing", "no such file, expected ids", "no such file"),
+    ):
+        with pytest.raises(InputError, match=f"--truth .*{name}: {truth}"):
             telic(*attack, "--truth", tmp_path / name)
-        with pytest.raises(InputError, match=f"{name}: cannot be read as JSON"):
+        with pytest.raises(InputError, match=f"{name}: {steps}"):
             telic(*attack, "--steps", tmp_path / name)
-    (tmp_path / "bad").write_text("{}")
-    with pytest.raises(InputError, match="bad: expected a list"):
-        telic(*attack, "--steps", tmp_path / "bad")
-    (tmp_path / "bad").write_text('[{"method": "complete"}, 3]')
-    with pytest.raises(InputError, match="bad: step 2 is 3, expected an object"):
-        telic(*attack, "--steps", tmp_path / "bad")
+    for text, message in (
+        ("{}", "holds another kind of JSON, expected a list of steps such as"),
+        ('[{"method": "complete"}, 3]', "step 2 is 3, expected an object such as"),
+        ('[{"metod": "complete"}]', "step 1: it names no method. Methods are complete, k-degree"),
+        ('[{"method": "suppress", "attribute": "hat"}]', "step 1 .suppress.: attribute 'hat' does"),
+    ):
+        (tmp_path / "bad").write_text(text)
+        with pytest.raises(InputError, match=f"bad: {message}"):
+            telic(*attack, "--steps", tmp_path / "bad")
 
 
 def test_a_truth_that_cannot_be_read_is_refused_before_the_attack(world, tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ def compare(
     from telic.report import Report
 
     if report is not None:
-        check_output(report, reads=[table], overwrite=overwrite)
+        check_output(report, kind="page", reads=[table], overwrite=overwrite)
     rows = read_labelled(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )
@@ -82,7 +82,7 @@ def diagnose(
     from telic.auc.report import diagnosis_page
     from telic.auc.table_ranker import read_labelled
 
-    check_output(report, reads=[table], overwrite=overwrite)
+    check_output(report, kind="page", reads=[table], overwrite=overwrite)
     rows = read_labelled(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )

@@ -65,13 +65,14 @@ def fit(
     """
     from telic.auc.report import measures, page
     from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
-    from telic.auc.table_ranker import fit_measured, read_labelled
+    from telic.auc.table_ranker import KIND, fit_measured, read_labelled
     from telic.data import check_output
 
-    for file in filter(None, (model, report)):
-        check_output(file, reads=[table], overwrite=overwrite)
     if report is not None and model.resolve() in (report.resolve(), *report.resolve().parents):
         raise InputError(f"--report {report}: is in the model's folder. Choose another name.")
+    for file, kind in ((model, KIND), (report, "page")):
+        if file is not None:
+            check_output(file, kind=kind, reads=[table], overwrite=overwrite)
     given = None if beta == "cv" else _number("--beta", beta)
     rule = _rule(threshold)
     options: dict[str, Any] = {
@@ -176,7 +177,7 @@ def rank(
     from telic.data import atomic_path, check_output
 
     if output is not None:
-        check_output(output, reads=[table, model], overwrite=overwrite)
+        check_output(output, kind="CSV", reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     source, X = ranker.read(table)
     scores = ranker.score(X)
@@ -216,7 +217,7 @@ def evaluate(
     from telic.data import check_output
 
     if report is not None:
-        check_output(report, reads=[table, model], overwrite=overwrite)
+        check_output(report, kind="page", reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     rows = read_labelled(
         table,

@@ -149,12 +149,13 @@ def fit(
 ) -> None:
     """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
     from telic.completion import fit_files
+    from telic.completion.box.completer import KIND
     from telic.completion.engine.keyboards import keys_beside
     from telic.data import check_output
 
     files = [*sources, *([queries] if queries else [])]
     reads = [*files, deny, synonyms]
-    check_output(out, reads=reads, overwrite=overwrite)
+    check_output(out, kind=KIND, reads=reads, overwrite=overwrite)
     if keyboard:
         keys_beside(keyboard)  # says what is wrong with it before the fit
     (score,) = relevances_of([relevance])

@@ -60,6 +60,7 @@ def signals(
     that were opened before. telic learns from half of the users and tests on the other half, later
     in time. Controls, in which there is nothing to find, show what the measure itself makes up.
     """
+    from telic.completion.box.completer import KIND
     from telic.completion.fit.from_files import searches_found, searches_of, with_words
     from telic.completion.fit.from_searches import completer_of_searches
     from telic.completion.fit.sources import read_sources
@@ -69,8 +70,9 @@ def signals(
     from telic.data import check_output
 
     chosen = groups_of(groups, "--groups")
-    for out in filter(None, (report, model)):
-        check_output(out, reads=log, overwrite=overwrite)
+    for out, kind in ((report, "page"), (model, KIND)):
+        if out is not None:
+            check_output(out, kind=kind, reads=log, overwrite=overwrite)
     if not holds_compositions(log):
         refuse_given(context, ["window"], "without a composition log")
     with steps("signals") as progress:

@@ -79,8 +79,9 @@ def simulate(
         raise InputError("--outdated needs --queries: it is the catalogue that is older.")
     if queries and queries.resolve() == out.resolve():
         raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
-    for path in filter(None, (out, queries)):
-        check_output(path, reads=[catalogue, pairs], overwrite=overwrite)
+    for path, kind in ((out, "composition log"), (queries, "query log")):
+        if path is not None:
+            check_output(path, kind=kind, reads=[catalogue, pairs], overwrite=overwrite)
     phrases, affinity = (
         affinity_of_pairs(pairs)
         if pairs
