@@ -48,12 +48,13 @@ def compare(
     )
     with steps("methods", len(METHODS)) as tell:
         found = compare_rankers(table.name, rows, scaling=scaling, runs=runs, progress=tell)
-    named = f"{table.name}, positive {rows.positive_label}, {runs} splits, {scaling}"
+    splits = f"{runs} random 80/20 split{'s' * (runs > 1)}"
+    named = f"{table.name}, positive {rows.positive_label}, {splits}, {scaling}"
     shown = comparison_table(found, named)
     if report is not None:
         page = Report(
             "Methods compared",
-            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}, positive label "
+            f"{table.name}: {splits}, scaling {scaling}, positive label "
             f"{rows.positive_label}; each method's parameter by 5-fold cross-validation on the "
             "first split.",
         )
