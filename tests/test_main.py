@@ -4,6 +4,8 @@ from importlib.metadata import version
 
 import pytest
 
+from telic import cli
+
 
 def test_the_package_runs_as_a_module():
     done = subprocess.run(
@@ -47,3 +49,15 @@ def test_a_command_whose_extra_is_missing_names_it_in_one_line(missing, extra, c
     assert done.stderr == (
         f"telic: this needs {missing}. Install it with: pip install 'telic[{extra}]'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "end"), [(KeyboardInterrupt(), SystemExit), (ValueError(), SystemError)]
+)
+def test_ctrl_c_in_a_compiled_function_ends_a_command_as_elsewhere(monkeypatch, cause, end):
+    def interrupted():
+        raise SystemError("130") from cause  # as Python does after the function returns
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    with pytest.raises(end, match="130"):
+        cli.main()

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telic.completion import Completer, fit_files, fold
+from telic.completion import Completer, PrefixIndex, fit_files, fold
 from telic.completion.fit import from_files
-from telic.completion.fit.from_files import _relevance
-from telic.completion.fit.merged_phrases import Gathered, HeldOut
+from telic.completion.fit.from_files import _records_by_text, _relevance
+from telic.completion.fit.merged_phrases import UNSHOWN, Gathered, HeldOut
 from telic.completion.fit.sources import as_catalogue
 from telic.completion.learning.relevance import WINDOW
 from telic.data.phrases import PhraseList
@@ -117,6 +117,28 @@ def test_near_duplicates_are_one_suggestion_in_the_heaviest_spelling(write):
     ada = completer.user("ada")
     completer.compose(ada).submit("TÓKYÓ")
     assert ada.history == {"Tokyo": 1.0}
+
+
+def test_the_heaviest_row_that_has_an_id_or_payload_gives_it_and_the_others_are_said(write):
+    counts = write("counts.csv", "title,views\nTEA,9\nTea,3\nCup,4\n")
+    rows = "Tea,3,1,/a\nTea,3,2,/b\ntea,3,3,/a\nCup,4,,\nPot,1,4,/d\nPot,1,4,/d\n"
+    items = write("items.csv", f"title,views,id,url\n{rows}")
+    log = write("log.csv", "query,at,tenant\ntea,2026-03-01,shop\n")
+    for files in ((counts, items), (items, counts), (counts, items, log)):
+        box = fit_files(*files)
+        (tea,) = box.suggest("tea", where={"tenant": "shop"} if log in files else None)
+        assert (tea.text, tea.id, tea.payload) == ("TEA", "1", {"url": "/a"})
+        assert box.found[UNSHOWN].startswith(f"2, the first {items}: row 2;")
+    assert UNSHOWN not in fit_files(counts).found
+
+
+def test_ids_that_the_phrases_of_a_composition_log_have_no_room_for_are_said():
+    rows = replace(
+        listed([("tea", 1)] * 4 + [("pot", 1)]), ids=pa.array([None, "1", "2", "2", "3"])
+    )
+    records, said = _records_by_text(rows, PrefixIndex.build(["tea"], [1.0]))
+    assert records.id(0) == "1"
+    assert said[UNSHOWN].startswith("2, the first list: row 3;")
 
 
 def test_duplicates_with_different_weights_are_named_added_or_the_heavier_kept(write):

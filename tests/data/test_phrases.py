@@ -247,7 +247,7 @@ def test_orcas_is_a_list_whose_first_line_is_a_row(tmp_path, name):
     read = read_list(pieces, shape)
     assert read.phrases.to_pylist() == ["amazon fire", "amazon fire", '"quoted']
     assert list(read.rows) == [1, 2, 3]
-    phrases, weights = distinct_rows(read, "raise")
+    phrases, weights, _ = distinct_rows(read, "raise")
     assert (list(phrases), list(weights)) == ([0, 2], [2, 1])
 
 

@@ -1,6 +1,8 @@
 """DuckDB within a task: it keeps to the task's memory and leaves nothing in its folder."""
 
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import duckdb
@@ -50,11 +52,29 @@ def test_a_database_is_set_for_tasks_side_by_side_without_a_network(tmp_path):
         (duckdb.OutOfMemoryException, "no\nroom", JobError, r"than the 38\.4 MiB .*\(no\)\. "),
         (duckdb.IOException, "No space left on device", JobError, "the disk is full where"),
         (duckdb.IOException, "Permission denied", duckdb.IOException, "Permission denied"),
+        (RuntimeError, "a fault", RuntimeError, "a fault"),
     ],
 )
 def test_what_duckdb_cannot_do_is_said(tmp_path, error, why, kind, said):
     with pytest.raises(kind, match=said), granted(2**26), database(tmp_path):
         raise error(why)
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_while_duckdb_works_is_ctrl_c(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    long = "SELECT sum(a.range * b.range) FROM range(100000) a, range(100000) b"
+
+    def work():
+        with database(tmp_path) as db:
+            threading.Timer(0.02, signal.raise_signal, (signal.SIGINT,)).start()
+            db.execute(long)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not list(tmp_path.iterdir())
 
 

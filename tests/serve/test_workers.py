@@ -27,6 +27,15 @@ def signals():
     assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)] == before
 
 
+def test_a_worker_that_is_being_started_leaves_ctrl_c_to_its_parent(monkeypatch):
+    before, seen, context = signal.getsignal(signal.SIGINT), [], MagicMock()
+    context.Pipe.return_value = MagicMock(), MagicMock()
+    context.Process().start.side_effect = lambda: seen.append(signal.getsignal(signal.SIGINT))
+    monkeypatch.setattr(multiprocessing, "get_context", lambda kind: context)
+    workers._Worker("model", None, None, None).start()
+    assert (seen, signal.getsignal(signal.SIGINT)) == ([signal.SIG_IGN], before)
+
+
 class Crew:
     """Two stand-ins for workers, and what happens to them at each look."""
 

@@ -79,6 +79,10 @@ def main() -> None:
         install = f"pip install 'telic[{extra}]'"
         typer.echo(f"telic: this needs {error.name}. Install it with: {install}", err=True)
         sys.exit(2)
+    except SystemError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        sys.exit(130)  # Ctrl-C, which came while a compiled function ran
     except OSError as error:  # a full disk, a file without permission
         what = f"{error.filename}: " if error.filename else ""
         typer.echo(f"telic: {what}{error.strerror or error}.", err=True)

@@ -1,7 +1,7 @@
 """Lists of phrases in the forms that people have, read in pieces."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,9 @@ from telic.data.pieces import Pieces
 from telic.data.recognised_columns import Shape
 from telic.data.tables import one_chunk
 from telic.errors import InputError
+
+_FILE = 40
+"""Bits of a place that are the row's number."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,22 @@ class PhraseList:
 
     def where(self, row: int) -> str:
         """Say which file and row of it one of these rows is."""
-        name = self.source if self.file is None else self.files[self.file[row]]
-        return f"{name}: row {self.rows[row]}"
+        return place_said(self.places[row], self.sources)
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The files that it was read from."""
+        return self.files or (self.source,)
+
+    @property
+    def places(self) -> np.ndarray:
+        """int64 (n,): file and row of each row in one number, in the order of the files."""
+        return self.rows if self.file is None else (self.file.astype(np.int64) << _FILE) + self.rows
+
+
+def place_said(place: int, files: Sequence[str]) -> str:
+    """Say which file and row one of a list's places is."""
+    return f"{files[place >> _FILE]}: row {place & ((1 << _FILE) - 1)}"
 
 
 def read_list(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> PhraseList:

@@ -76,6 +76,10 @@ def database(folder: Path, share: float = SHARE) -> Iterator[Any]:
             f"the disk is full where {folder} is ({_line(error)}). Make room, or put the job's "
             "folder elsewhere"
         ) from None
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from None  # which DuckDB takes for an error of its own
     finally:
         shutil.rmtree(spill, ignore_errors=True)
 

@@ -19,7 +19,7 @@ from telic.completion.fit.from_pieces import CountedLog, count_logs, work_folder
 from telic.completion.fit.from_searches import fit_signals
 from telic.completion.fit.lists_in_pieces import catalogue_in_pieces
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, kept, said_by_k
-from telic.completion.fit.merged_phrases import Duplicates, Entries, Gathered
+from telic.completion.fit.merged_phrases import Duplicates, Entries, Gathered, unshown_said
 from telic.completion.fit.sources import (
     DATES,
     MIN_USERS,
@@ -40,6 +40,7 @@ from telic.completion.signals.compositions import Compositions, joined_submissio
 from telic.completion.signals.log_split import SESSION_GAP, Searches
 from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, refuse_remote
+from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 from telic.scale import Executor
@@ -227,10 +228,11 @@ def fit_files(
                 executor=executor,
                 work=work,
             )
+            records, unshown = _records_by_text(sources.listed, fitted.index)
             completer = replace(
                 fitted,
-                found=found,
-                records=_records_by_text(sources, fitted.index),
+                found=found | unshown,
+                records=records,
                 contexts=_contexts_by_text(sources, fitted.index, tenants),
             )
             return with_words(completer) if words and protocol.scale == "log" else completer
@@ -346,7 +348,9 @@ def _of_lists(
         found.records,
         found.contexts,
         n=n,
-        found=facts | _merging(found.spellings - len(found.index)),
+        found=facts
+        | _merging(found.spellings - len(found.index))
+        | unshown_said(found.unshown, [name for name, _ in sources.unread_lists]),
     )
 
 
@@ -408,7 +412,9 @@ def _cold(
         users=users,
         n=n,
         simulated=simulated,
-        found=(found or {}) | _merging(entries.spellings - len(entries), entries.shy),
+        found=(found or {})
+        | _merging(entries.spellings - len(entries), entries.shy)
+        | unshown_said(entries.unshown, gathered.listed.sources if gathered.listed else ()),
     )
 
 
@@ -516,20 +522,29 @@ def _contexts_by_text(
     return Contexts.of(columns)
 
 
-def _records_by_text(sources: Sources, index: PrefixIndex) -> Records | None:
-    """Give the phrases of an index the ids and payloads that a list has for their spelling."""
-    listed = sources.listed
+def _records_by_text(
+    listed: PhraseList | None, index: PrefixIndex
+) -> tuple[Records | None, dict[str, str]]:
+    """Give the phrases of an index the ids and payloads that a list has for their spelling.
+
+    Say whose are not shown.
+    """
     if listed is None or (listed.ids is None and listed.payloads is None):
-        return None
+        return None, {}
     ids: list[str | None] = [None] * len(index)
     payloads: list[str | None] = [None] * len(index)
     nothing = [None] * len(listed)
     columns = [nothing if c is None else c.to_pylist() for c in (listed.ids, listed.payloads)]
-    for phrase, own, payload in zip(listed.phrases.to_pylist(), *columns, strict=True):
+    unshown = []
+    for row, (phrase, *given) in enumerate(zip(listed.phrases.to_pylist(), *columns, strict=True)):
         number = index.find(phrase)
-        if number >= 0 and ids[number] is None and payloads[number] is None:
-            ids[number], payloads[number] = own, payload
-    return Records.of(ids, payloads)
+        if number < 0 or given == [None, None]:
+            continue
+        if ids[number] is None and payloads[number] is None:
+            ids[number], payloads[number] = given
+        elif given != [ids[number], payloads[number]]:
+            unshown.append(row)
+    return Records.of(ids, payloads), unshown_said(listed.places[unshown], listed.sources)
 
 
 def _merging(spellings: int, shy: int = 0) -> dict[str, Any]:

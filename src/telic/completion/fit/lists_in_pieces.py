@@ -33,6 +33,8 @@ class ListedPhrases:
     contexts: Contexts | None
     spellings: int
     """As of `Entries`."""
+    unshown: np.ndarray
+    """As of `Entries`."""
     files: list[str]
     """In a few words, what each file is."""
 
@@ -73,6 +75,7 @@ def catalogue_in_pieces(
     """
     given = _Rows(lists, on_bad_row)
     contexts: list[np.ndarray] = []
+    unshown = [np.empty(0, np.int64)]
     spellings = bytes_used = 0
     with tempfile.TemporaryDirectory(prefix=".lists-", dir=work) as folder:
         files = GrowingArrays(Path(folder))
@@ -83,6 +86,7 @@ def catalogue_in_pieces(
             for table in _whole_forms(batches):
                 entries = Gathered(given.listed(table), [], duplicates=duplicates).entries()
                 spellings += entries.spellings
+                unshown.append(entries.unshown)
                 folded, texts, order = sorted_phrases(entries.phrases, np.arange(len(entries)))
                 in_order = order.tolist()
                 records = Records.of(
@@ -102,6 +106,7 @@ def catalogue_in_pieces(
         records if bytes_used else None,
         given.contexts(contexts) if given.values else None,
         spellings,
+        np.concatenate(unshown),
         given.said,
     )
 

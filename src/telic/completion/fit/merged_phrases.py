@@ -12,11 +12,13 @@ from telic.completion.engine.encoded_phrases import encoded_phrases
 from telic.completion.engine.folding import fold
 from telic.completion.fit.lost_below_k_users import Kept, kept, said_by_k
 from telic.completion.learning.relevance import WINDOW, Submissions
-from telic.data.phrases import PhraseList
+from telic.data.phrases import PhraseList, place_said
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 
 Duplicates = Literal["raise", "add", "max"]
+UNSHOWN = "rows whose id or payload is not shown, their phrase having another's"
+"""What a model's facts call them."""
 FEWEST = 50
 """Submissions that are too few to choose weights by."""
 
@@ -41,6 +43,9 @@ class Entries:
     """Distinct spellings that were merged into the entries."""
     shy: int
     """Folded forms left out because fewer than `min_users` people submitted them."""
+    unshown: np.ndarray
+    """int64: places (`telic.data.phrases.PhraseList.places`) of rows whose id or payload is not
+    shown, since their entry has another's."""
 
     def __len__(self) -> int:
         return len(self.phrases)
@@ -109,7 +114,7 @@ class Gathered:
         """Folded form → its number."""
         self.listed = listed
         if listed is not None:
-            self._rows, self._weight = distinct_rows(listed, duplicates)
+            self._rows, self._weight, self._distinct = distinct_rows(listed, duplicates)
             folded = encoded_phrases(listed.phrases.take(pa.array(self._rows)))[1]
             coded = folded.cast(pa.large_string()).dictionary_encode()
             self._form_of_row = coded.indices.to_numpy().astype(np.int64)
@@ -167,41 +172,48 @@ class Gathered:
         phrases, groups = [], 0
         weight: np.ndarray = np.empty(0)
         form: np.ndarray = np.empty(0, np.int64)
-        first: np.ndarray = np.empty(0, np.int64)
+        carrier: np.ndarray = np.empty(0, np.int64)
+        unshown: np.ndarray = np.empty(0, np.int64)
         if listed is not None:
             contexts = [_ranks(column)[self._rows] for column in listed.contexts.values()]
             group = _numbered([self._form_of_row, *contexts])
             groups = int(group.max(initial=-1)) + 1
             weight = np.bincount(group, self._weight, groups)
-            # The heaviest row of a group gives it its spelling, id and payload.
+            # The heaviest row of a group gives it its spelling; id and payload come from the
+            # heaviest that has any.
             order = np.lexsort((np.arange(len(group)), -self._weight, group))
             first = order[np.unique(group[order], return_index=True)[1]]
             form = self._form_of_row[first]
             phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
+            weights = self._weight[self._distinct]
+            carrier, unshown = carriers(listed, group[self._distinct], weights)
         more = np.flatnonzero(counts.opened & ~self.in_list)
         phrases += [counts.texts[f] for f in more.tolist()]
         form = np.concatenate([form, more])
 
-        def column(values: pa.Array | None) -> list[str | None]:
+        def column(values: pa.Array | None, rows: np.ndarray) -> list[str | None]:
             kept: list[str | None] = [None] * groups
             if values is not None:
-                kept = values.take(pa.array(self._rows[first])).to_pylist()
+                kept = values.take(pa.array(rows)).to_pylist()
             return kept + [None] * len(more)
 
-        rows = 0
+        distinct = 0
         if listed is not None:
             columns = map(_codes, (listed.phrases, *listed.contexts.values()))
-            rows = int(_numbered(list(columns)).max(initial=-1)) + 1
-        spellings = rows + int(counts.spellings[more].sum())
+            distinct = int(_numbered(list(columns)).max(initial=-1)) + 1
+        spellings = distinct + int(counts.spellings[more].sum())
         return Entries(
             phrases,
             np.concatenate([weight, np.zeros(len(more))]) + counts.popular[form],
             counts.recent[form],
-            column(None if listed is None else listed.ids),
-            column(None if listed is None else listed.payloads),
-            {} if listed is None else {n: column(values) for n, values in listed.contexts.items()},
+            column(None if listed is None else listed.ids, carrier),
+            column(None if listed is None else listed.payloads, carrier),
+            {}
+            if listed is None
+            else {n: column(of, self._rows[first]) for n, of in listed.contexts.items()},
             spellings,
             counts.shy,
+            unshown,
         )
 
     def counts(self, *, until: int | None = None) -> FormCounts:
@@ -317,10 +329,45 @@ def _numbered(columns: list[np.ndarray]) -> np.ndarray:
     return number
 
 
-def distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
+def carriers(
+    listed: PhraseList, entry: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row that gives each entry its id and payload, and the places of those with others.
+
+    Of an entry's rows it is the heaviest that has any, the first of equals.
+    """
+    given = [column for column in (listed.ids, listed.payloads) if column is not None]
+    has = np.zeros(len(listed), bool)
+    for column in given:
+        has |= column.is_valid().to_numpy(zero_copy_only=False)
+    order = np.lexsort((np.arange(len(entry)), -weight, ~has, entry))
+    rows = order[np.unique(entry[order], return_index=True)[1]]
+    others = np.flatnonzero(has & (rows[entry] != np.arange(len(entry))))
+    if not len(others):
+        return rows, np.empty(0, np.int64)
+    pairs = pa.array(np.concatenate([others, rows[entry[others]]]))
+    said = _numbered([_codes(column.take(pairs)) for column in given])
+    return rows, listed.places[others[said[: len(others)] != said[len(others) :]]]
+
+
+def unshown_said(places: np.ndarray, files: Sequence[str]) -> dict[str, str]:
+    """Say of how many rows id and payload are not shown; nothing if of none."""
+    if not len(places):
+        return {}
+    first = place_said(int(places.min()), files)
+    return {
+        UNSHOWN: f"{len(places)}, the first {first}; a phrase has those of one row: word phrases "
+        "differently, or give them contexts to filter by"
+    }
+
+
+def distinct_rows(
+    listed: PhraseList, duplicates: Duplicates
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of a list that differ in phrase, context or id, the first of each, and its weight.
 
-    Without weights, a phrase weighs as often as it comes.
+    The third array says which of these each row of the list is alike. Without weights, a phrase
+    weighs as often as it comes.
     """
     columns = [_codes(listed.phrases), *(_codes(c) for c in listed.contexts.values())]
     columns += [] if listed.ids is None else [_codes(listed.ids)]
@@ -331,7 +378,7 @@ def distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarra
     place[order] = np.arange(len(order))
     first, group = first[order], place[group]
     if listed.weights is None:
-        return first, np.bincount(group, minlength=len(first)).astype(float)
+        return first, np.bincount(group, minlength=len(first)).astype(float), group
     weights = listed.weights
     if duplicates == "raise":
         differs = np.flatnonzero(weights != weights[first][group])
@@ -344,9 +391,9 @@ def distinct_rows(listed: PhraseList, duplicates: Duplicates) -> tuple[np.ndarra
                 f"{weights[there]:g} in {listed.where(there)}. Keep one of them, or say what to do "
                 "with --duplicates add (or max)."
             )
-        return first, weights[first]
+        return first, weights[first], group
     if duplicates == "add":
-        return first, np.bincount(group, weights, len(first))
+        return first, np.bincount(group, weights, len(first)), group
     heaviest = np.zeros(len(first))
     np.maximum.at(heaviest, group, weights)
-    return first, heaviest
+    return first, heaviest, group

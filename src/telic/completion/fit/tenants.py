@@ -62,6 +62,7 @@ class GatheredByTenant:
     ) -> None:
         if listed is not None:
             distinct_rows(listed, duplicates)  # says what is wrong, and in which file
+        self.listed = listed
         tenants, place = joined_group(logs, TENANT)
         begins = np.cumsum([0, *(len(log.query) for log in logs)])
         order = np.argsort(place, kind="stable")
@@ -108,6 +109,7 @@ class GatheredByTenant:
             },
             sum(each.spellings for each in found),
             sum(each.shy for each in found),
+            np.unique(np.concatenate([each.unshown for each in found])),
         )
 
     def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
@@ -213,6 +215,7 @@ def _list_rows(listed: PhraseList, rows: np.ndarray) -> PhraseList:
         payloads=None if listed.payloads is None else listed.payloads.take(taken),
         contexts={name: values.take(taken) for name, values in listed.contexts.items()},
         rows=listed.rows[rows],
+        file=None if listed.file is None else listed.file[rows],
     )
 
 

@@ -57,7 +57,8 @@ async def json_object(request: Request, settings: Settings) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise Problem(
             422, "not_json", "The body is no JSON object.",
-            'Send {"q": ...} to /suggest; "user", "composition" and "query" to /submit.',
+            'Send {"q": ...} to /suggest; "user", "composition" and "query" to /submit; '
+            '"id" and "changes" to /phrases; "user" to /forget.',
         )  # fmt: skip
     return given
 

@@ -16,9 +16,11 @@ const COLUMNS = {
     ["p50 ms", (row) => milliseconds(row.p50)], ["p99 ms", (row) => milliseconds(row.p99)]],
 };
 
+// Roles are written out: where a narrow screen shows rows as blocks, some browsers forget that they are rows.
 function cell(tag, text, isNumber) {
   const made = document.createElement(tag);
   made.textContent = text;
+  made.role = tag === "th" ? "columnheader" : "cell";
   if (isNumber) made.className = "number";
   return made;
 }
@@ -27,7 +29,9 @@ function fill(id, rows, none) {
   const columns = COLUMNS[id];
   const row = (tag, texts) => {
     const made = document.createElement("tr");
+    made.role = "row";
     made.append(...texts.map((text, i) => cell(tag, text, i > 0)));
+    [...made.children].forEach((each, i) => { each.dataset.name = columns[i][0]; });
     return made;
   };
   const head = row("th", columns.map(([name]) => name));

@@ -109,7 +109,12 @@ class _Worker:
         self.process = context.Process(
             target=_work, args=(self.model, self.settings, self.listener, self.place, up)
         )
-        self.process.start()
+        # A terminal's Ctrl-C comes to all processes. One that is still loading leaves it to us.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.process.start()
+        finally:
+            signal.signal(signal.SIGINT, before)
         up.close()
         self._is_up = False
 
