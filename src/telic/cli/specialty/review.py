@@ -43,7 +43,9 @@ def add(
     log: Log,
     store: Store,
     found: Found = None,
-    limit: Annotated[int, typer.Option(min=0, help="Open alarms to add, at most.")] = 1000,
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="<int>", help="Open alarms to add, at most.")
+    ] = 1000,
     seed: Seed = 0,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
