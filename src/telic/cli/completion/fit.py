@@ -48,8 +48,9 @@ Column = Annotated[
 Duplicates = Annotated[
     Any,  # fit_files says which there are
     typer.Option(
+        metavar="<str>",
         help="What to do about a phrase listed twice with different weights: raise (an "
-        "error), add or max."
+        "error), add or max.",
     ),
 ]
 Deny = Annotated[
@@ -229,8 +230,9 @@ def inspect(
     verify: Annotated[
         bool,
         typer.Option(
+            "--verify",
             help="Compare every file with its hash, not only those that changed since the "
-            "last check."
+            "last check.",
         ),
     ] = False,
     as_json: Json = False,

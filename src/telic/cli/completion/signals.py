@@ -48,7 +48,8 @@ def signals(
         int, typer.Option(help="Test at most this many submissions, drawn at random.", min=100)
     ] = 10_000,
     skip_bad_rows: Annotated[
-        bool, typer.Option(help="Leave out and count rows that cannot be used.")
+        bool,
+        typer.Option("--skip-bad-rows", help="Leave out and count rows that cannot be used."),
     ] = False,
     seed: Seed = 0,
     overwrite: Overwrite = False,

@@ -76,12 +76,16 @@ def attack(
     steps: Steps = None,
     reconfigured: Annotated[
         bool,
-        typer.Option(help="First remove the links with the commonest strength (Section 7.6.2)."),
+        typer.Option(
+            "--reconfigured",
+            help="First remove the links with the commonest strength (Section 7.6.2).",
+        ),
     ] = False,
     eliminate: Annotated[
         bool,
         typer.Option(
-            help="Beyond the dissertation: one target's only match is no match of any other."
+            "--eliminate",
+            help="Beyond the dissertation: one target's only match is no match of any other.",
         ),
     ] = False,
     added: Added = 0.0,

@@ -83,7 +83,9 @@ def convert(
             help="Whether an edge list's first line names its columns; default: detected."
         ),
     ] = None,
-    undirected: Annotated[bool, typer.Option(help="Every line links both ways.")] = False,
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="Every line links both ways.")
+    ] = False,
     duplicates: Annotated[str, typer.Option(help="'raise', or 'sum' up repeated links.")] = "raise",
     project: Annotated[
         str | None, typer.Option(help="Keep this node type; --path says how it is linked.")

@@ -49,7 +49,7 @@ def anonymise(
     network: NetworkFolder,
     out: Annotated[Path, typer.Argument(help="Folder to write the release to.")],
     steps: Steps = None,
-    keep_ids: Annotated[bool, typer.Option(help="Do not replace any ids.")] = False,
+    keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Do not replace any ids.")] = False,
     public: Annotated[
         str | None,
         typer.Option(
@@ -308,7 +308,9 @@ def report(
     changed: Changed = 0.0,
     missing: Missing = 1.0,
     worst: Annotated[int, typer.Option(min=0, help="Users at highest risk to list.")] = 10,
-    show_ids: Annotated[bool, typer.Option(help="Print user ids in the report.")] = False,
+    show_ids: Annotated[
+        bool, typer.Option("--show-ids", help="Print user ids in the report.")
+    ] = False,
     node_type: NodeType = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
