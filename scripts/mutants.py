@@ -434,9 +434,7 @@ def seen(change: Change, tree: Path, tests: Tests) -> str:
     if code < 0:
         return "no end" if code == -signal.SIGALRM else f"ended by signal {-code}"
     failed = failures(tree)
-    if not failed:
-        raise RuntimeError(f"pytest did not run:\n{output(tree)[-2000:]}")
-    return failed[0].split(" - ")[0]
+    return failed[0].split(" - ")[0] if failed else "pytest did not start"
 
 
 def copies(folder: Path, count: int) -> list[Path]:
