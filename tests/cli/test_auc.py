@@ -209,7 +209,13 @@ def test_text_in_a_column_of_numbers_is_named_unless_categories_are_asked_for(tm
 def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "t.xls").write_text("a")
     (tmp_path / "t.parquet").write_text("not parquet")
-    for name, message in (("none.csv", "not found"), ("t.xls", "ending"), ("t.parquet", "read")):
+    (tmp_path / "t.csv").write_text("x,y\n")
+    for name, message in (
+        ("none.csv", "not found"),
+        ("t.xls", "ending"),
+        ("t.parquet", "read"),
+        ("t.csv", "t.csv: holds no rows"),
+    ):
         with pytest.raises(InputError, match=message):
             run("fit", tmp_path / name, "--label", "y", "--model", tmp_path / "m")
 

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from telic import cli
+from telic.cli.privacy.files import find_truth
 from telic.errors import InputError
-from telic.hin import Network, read_network, write_network
+from telic.hin import Network, Schema, network_from_arrays, read_network, write_network
 from telic.privacy import Adversary, two_releases
 
 run = CliRunner()
@@ -97,6 +98,18 @@ def test_a_file_that_is_no_truth_or_no_steps_is_named(world, tmp_path):
         (tmp_path / "bad").write_text(text)
         with pytest.raises(InputError, match=f"bad: {message}"):
             telic(*attack, "--steps", tmp_path / "bad")
+
+
+def test_ids_are_no_truth_where_all_were_replaced():
+    """Everybody would count as not found: a release would look safe that is not."""
+    known, kept, release = (
+        network_from_arrays(Schema({"user": {}}, ()), {"user": {"id": ids}}, {})
+        for ids in (["a", "b"], ["b", "new"], ["x", "y"])
+    )
+    with pytest.raises(InputError, match="--truth ids: none of the target's ids is in"):
+        find_truth("ids", known, release, "user")
+    assert find_truth("ids", known, kept, "user")[0].tolist() == [1, -1]
+    assert find_truth("auto", known, release, "user")[0] is None
 
 
 def test_a_truth_that_cannot_be_read_is_refused_before_the_attack(world, tmp_path, monkeypatch):
@@ -445,7 +458,7 @@ def test_risk_attack_and_advice_are_about_one_adversary(cinema, tmp_path):
         shown = telic(command[0], cinema, *who, *command[1:])
         assert said in shown.replace("\n", " ")
     assert said in telic("attack", cinema, cinema, *who).replace("\n", " ")
-    assert "advise --node-type user --max-risk 0.4" in page.read_text()
+    assert "advise NETWORK --node-type user --max-risk 0.4" in page.read_text()
     assert risk["rows"][-1]["risk"] == report["risk"] == advice["risk_before"][-1]
     assert report["advice"]["risk"] == advice["risk_after"][-1]
     assert advice["attack_precision"] <= advice["alone_after"] <= 0.4

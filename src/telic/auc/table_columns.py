@@ -40,18 +40,22 @@ def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarr
     ending = path.suffix.lower()
     if ending in (".libsvm", ".svm", ".txt"):
         return _read_libsvm(path)
+    if ending not in (".parquet", ".csv", ".tsv"):
+        raise InputError(
+            f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
+        )
     try:
         if ending == ".parquet":
-            return parquet.read_table(path)
-        if ending in (".csv", ".tsv"):
+            table = parquet.read_table(path)
+        else:
             delimiter = "\t" if ending == ".tsv" else separator_of(path)
             table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-            return _with_decimal_points(table) if delimiter == ";" else table
+            table = _with_decimal_points(table) if delimiter == ";" else table
     except (pa.ArrowInvalid, ValueError, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
-    raise InputError(
-        f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
-    )
+    if not len(table):
+        raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
+    return table
 
 
 def _with_decimal_points(table: pa.Table) -> pa.Table:

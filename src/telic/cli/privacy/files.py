@@ -49,6 +49,11 @@ def find_truth(
         return None, "not given"
     if kind in ("ids", "auto"):
         found = same_ids(known, published, node_type)
+        if kind == "ids" and (found < 0).all():  # nobody would be found, which is no protection
+            raise InputError(
+                "--truth ids: none of the target's ids is in the auxiliary network. Give the key "
+                "that anonymise wrote, or none."
+            )
         if kind == "ids" or (found >= 0).all():
             return found, "ids are kept"
         return None, f"not given ({int((found < 0).sum())} target ids are not auxiliary ids)"
