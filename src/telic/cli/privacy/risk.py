@@ -143,7 +143,7 @@ def risk(
         ids = net.ids(node_type)
         out["worst"] = [
             {
-                "user": ids[int(v)].as_py() if show_ids else int(v),
+                "user": ids[int(v)].as_py() if show_ids else int(v) + 1,
                 "k": int(sizes[v]),
                 "risk": float((1 if weights is None else weights[v]) / sizes[v]),
             }
