@@ -101,6 +101,7 @@ def test_the_table_beside_other_engines_is_the_measured_one():
             "a whole name with one typo: found",
             *measured_by_each("whole, with one typo", r"found (\d+%)"),
         ),
+        row("a real log: the search comes first", *(quality[e]["s@1"] for e in engines)),
         row(
             "a real log: characters that need not be typed", *(quality[e]["saved"] for e in engines)
         ),
