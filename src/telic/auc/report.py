@@ -197,7 +197,7 @@ def comparison_table(found: list[dict[str, Any]], title: str) -> Table:
         "parameter": "g",
     }
 
-    def cells(row, *keys):
+    def cells(row: dict[str, Any], *keys: str) -> list[float]:
         return [row[key] for key in keys[: 3 if several else 1]]
 
     rows = [
