@@ -204,7 +204,9 @@ def test_targets_that_nobody_knows_are_counted(world, tmp_path):
     for stem in ("schema.json", *(f"links_{name}.parquet" for name in network.links)):
         (tmp_path / stem).write_bytes((world / "target" / stem).read_bytes())
     ids = network.ids("user").to_pylist()
-    renamed = [10**9 if i == ids[0] else i for i in ids]
+    first = read_network(world / "auxiliary").ids("user")[0].as_py()
+    assert first not in ids
+    renamed = [10**9, first, *ids[2:]]  # one is known to nobody, one is the first of the known
     for stem, columns in [
         ("nodes_user", ["id"]),
         *((f"links_{name}", ["source", "target"]) for name in network.links),
