@@ -148,7 +148,7 @@ NEEDS = {
     "a log of keystrokes": r"log\.parquet|model/ --prefix par",
     "compiling for minutes; tests/cli/test_warmup.py does": r"telic warmup",
     "what the reader has": r" [A-Z]{2,}\b|4f1c|next-week|today\.csv|may\.csv|queries\.tsv"
-    r"|CollegeMsg|tables\.json shop|papers",
+    r"|rows\.parquet|CollegeMsg|tables\.json shop|papers",
 }
 """What a command needs that a test of pages does not have, and how to tell such a command."""
 MADE_BY = {

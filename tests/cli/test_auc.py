@@ -209,7 +209,13 @@ def test_text_in_a_column_of_numbers_is_named_unless_categories_are_asked_for(tm
 def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "t.xls").write_text("a")
     (tmp_path / "t.parquet").write_text("not parquet")
-    for name, message in (("none.csv", "not found"), ("t.xls", "ending"), ("t.parquet", "read")):
+    (tmp_path / "t.csv").write_text("x,y\n")
+    for name, message in (
+        ("none.csv", "not found"),
+        ("t.xls", "ending"),
+        ("t.parquet", "read"),
+        ("t.csv", "t.csv: holds no rows"),
+    ):
         with pytest.raises(InputError, match=message):
             run("fit", tmp_path / name, "--label", "y", "--model", tmp_path / "m")
 
@@ -260,7 +266,7 @@ def test_the_rarer_label_is_positive_and_every_output_names_it(tmp_path):
 
 
 def test_compare_names_the_positive_label(tmp_path, monkeypatch):
-    few = {name: compare.METHODS[name] for name in ("exact", "SOLAM")}
+    few = {name: compare.METHODS[name] for name in ("exact", "logistic")}
     monkeypatch.setattr(compare, "METHODS", few)
     table = frauds(tmp_path / "t.parquet")
     asked = ["compare", table, "--label", "label", "--runs", 1]
@@ -301,11 +307,19 @@ def test_a_model_says_its_columns_and_keeps_its_folder_to_itself(table, model, t
 
 
 def test_a_comparison_is_written_as_a_page(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("telic.auc.compare.METHODS", {"exact": compare.METHODS["exact"]})
-    options = "--label", "fraud", "--drop", "id", "--runs", 1
+    few = dict.fromkeys(("logistic", "the same"), compare.METHODS["logistic"])
+    monkeypatch.setattr("telic.auc.compare.METHODS", few | {"exact": compare.METHODS["exact"]})
+    options = "--label", "fraud", "--drop", "id", "--runs", 2
     run("compare", table, *options, "--report", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    (found,) = json.loads(run("compare", table, *options, "--json"))
-    assert f"{found['auc']:.4f}</td>" in page
-    assert "1 random 80/20 splits" in page
+    rows = json.loads(run("compare", table, *options, "--json"))
+    found = {row["method"]: row for row in rows}
+    one = found["exact"]
+    assert f"{one['average_precision']:.4f} ± {one['average_precision_sd']:.4f}</td>" in page
+    assert "2 random 80/20 splits" in page
+    assert one["over_logistic"] == pytest.approx(one["auc"] - found["logistic"]["auc"])
+    assert one["over_logistic_low"] < one["over_logistic"] < one["over_logistic_high"]
+    assert f"({one['over_logistic_low']:+.4f} to".replace("-", "−") in page
+    same = found["the same"]
+    assert same["over_logistic_low"] == same["over_logistic"] == same["over_logistic_high"] == 0
     assert "positive label yes" in page

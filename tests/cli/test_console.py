@@ -20,6 +20,8 @@ def test_a_table_has_its_title_texts_to_the_left_numbers_to_the_right_and_its_no
     assert [cell.strip() for cell in grid[1].split("┃")[1:-1]] == ["box", "size"]
     show(table)
     assert "today" not in capsys.readouterr().out
+    show(Table("Boxes", table.columns, []))
+    assert "│ none │" in capsys.readouterr().out
 
 
 FACTS = {

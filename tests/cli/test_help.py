@@ -1,3 +1,4 @@
+import pytest
 from typer.main import get_command
 
 from telic.cli import app
@@ -18,3 +19,27 @@ def test_commands_and_what_they_take_are_explained():
     assert [name for name, command in every.items() if not command.help] == []
     given = [(name, given) for name, command in every.items() for given in command.params]
     assert [f"{name} {one.name}" for name, one in given if not one.help] == []
+
+
+def test_every_type_has_a_name_and_only_what_is_on_has_an_off_switch():
+    """An off switch of what is off is a second column of long names, which leaves no room."""
+    for name, command in commands(get_command(app)):
+        for one in command.params:
+            assert one.metavar or one.display_type(None) != "<Any>", f"{name} {one.name}"
+            assert not one.secondary_opts or one.default is not False, f"{name} {one.name}"
+
+
+def test_no_option_is_cut_at_80_columns(monkeypatch, capsys):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    looked_at = 0
+    for name, command in commands(get_command(app)):
+        names = [x for one in command.params for x in (*one.opts, *one.secondary_opts)]
+        if max(map(len, names), default=0) < 15:
+            continue  # drawing a page takes milliseconds, and short names have room
+        with pytest.raises(SystemExit):
+            command.main(["--help"], prog_name=name)
+        shown, looked_at = capsys.readouterr().out, looked_at + 1
+        assert max(map(len, shown.splitlines())) == 80
+        cut = [x for x in names if x.startswith("--") and x not in shown]
+        assert cut == [], f"{name}: {cut}"
+    assert looked_at > 5

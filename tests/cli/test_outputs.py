@@ -6,6 +6,7 @@ import pytest
 import typer.main
 
 from telic import cli
+from telic.data import save_model
 from telic.data.own_outputs import remember
 
 # Each command with an output: OUT is where it writes, IN what it reads; both are checked before
@@ -101,6 +102,19 @@ def test_what_telic_did_not_write_stays(telic, tmp_path, monkeypatch, name, over
         message = "telic did not write" if overwrite else "exists already"
         assert message in telic(name, OUT=out, IN="in")
         assert kept(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_another_command_wrote_stays(telic, tmp_path, monkeypatch, name):
+    if name.startswith(("specialty simulate", "specialty import")):
+        pytest.skip("this command writes to a new folder only")
+    (tmp_path / "in").write_text("x")
+    save_model(tmp_path / "box.csv", kind="toy", meta={}, arrays={})
+    monkeypatch.setitem(COMMANDS, name, [*COMMANDS[name], "--overwrite"])
+    before = kept(tmp_path)
+    refused = telic(name, OUT="box.csv", IN="in")
+    assert "box.csv: holds output of another kind (toy, expected " in refused
+    assert kept(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", [name for name, words in COMMANDS.items() if "IN" in words])

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from telic import cli
+from telic.cli.privacy.files import find_truth
 from telic.errors import InputError
-from telic.hin import Network, read_network, write_network
+from telic.hin import Network, Schema, network_from_arrays, read_network, write_network
 from telic.privacy import Adversary, two_releases
 
 run = CliRunner()
@@ -46,9 +47,9 @@ def test_risk_prints_one_row_per_subset_and_distance(world):
 def test_ids_are_printed_on_request_only(world):
     shown = json.loads(telic("risk", world / "target", "--worst", 3, "--show-ids", "--json"))
     hidden = json.loads(telic("risk", world / "target", "--worst", 3, "--json"))
-    ids = set(read_network(world / "target").ids("user").to_pylist())
-    assert {row["user"] for row in shown["worst"]} <= ids
-    assert all(row["user"] < 120 for row in hidden["worst"])
+    ids = read_network(world / "target").ids("user").to_pylist()
+    named = [ids[row["user"] - 1] for row in hidden["worst"]]  # rows are counted from 1
+    assert [row["user"] for row in shown["worst"]] == named
 
 
 def test_what_users_may_lose_weighs_their_risk(world, tmp_path):
@@ -67,7 +68,7 @@ def test_what_users_may_lose_weighs_their_risk(world, tmp_path):
     )
     group = {row["user"]: row["k"] for row in plain["worst"]}
     assert all(row["risk"] == pytest.approx(1 / row["k"]) for row in plain["worst"])
-    expected = sorted((loss[user] / k for user, k in group.items()), reverse=True)
+    expected = sorted((loss[user - 1] / k for user, k in group.items()), reverse=True)
     assert [row["risk"] for row in weighed["worst"]] == pytest.approx(expected[:3])
     assert all(row["k"] == group[row["user"]] for row in weighed["worst"])
     assert "meaning" in plain
@@ -80,17 +81,35 @@ def test_what_users_may_lose_weighs_their_risk(world, tmp_path):
 def test_a_file_that_is_no_truth_or_no_steps_is_named(world, tmp_path):
     attack = ["attack", world / "auxiliary", world / "target", "--max-distance", 0]
     (tmp_path / "bad").write_text("no parquet, no JSON")
-    for name in ("bad", "missing"):
-        with pytest.raises(InputError, match=f"--truth .*{name}: cannot be read"):
+    for name, truth, steps in (
+        ("bad", "cannot be read", "line 1, column 1: is no JSON .*, expected a list of steps"),
+        ("missing", "no such file, expected ids", "no such file"),
+    ):
+        with pytest.raises(InputError, match=f"--truth .*{name}: {truth}"):
             telic(*attack, "--truth", tmp_path / name)
-        with pytest.raises(InputError, match=f"{name}: cannot be read as JSON"):
+        with pytest.raises(InputError, match=f"{name}: {steps}"):
             telic(*attack, "--steps", tmp_path / name)
-    (tmp_path / "bad").write_text("{}")
-    with pytest.raises(InputError, match="bad: expected a list"):
-        telic(*attack, "--steps", tmp_path / "bad")
-    (tmp_path / "bad").write_text('[{"method": "complete"}, 3]')
-    with pytest.raises(InputError, match="bad: step 2 is 3, expected an object"):
-        telic(*attack, "--steps", tmp_path / "bad")
+    for text, message in (
+        ("{}", "holds another kind of JSON, expected a list of steps such as"),
+        ('[{"method": "complete"}, 3]', "step 2 is 3, expected an object such as"),
+        ('[{"metod": "complete"}]', "step 1: it names no method. Methods are complete, k-degree"),
+        ('[{"method": "suppress", "attribute": "hat"}]', "step 1 .suppress.: attribute 'hat' does"),
+    ):
+        (tmp_path / "bad").write_text(text)
+        with pytest.raises(InputError, match=f"bad: {message}"):
+            telic(*attack, "--steps", tmp_path / "bad")
+
+
+def test_ids_are_no_truth_where_all_were_replaced():
+    """Everybody would count as not found: a release would look safe that is not."""
+    known, kept, release = (
+        network_from_arrays(Schema({"user": {}}, ()), {"user": {"id": ids}}, {})
+        for ids in (["a", "b"], ["b", "new"], ["x", "y"])
+    )
+    with pytest.raises(InputError, match="--truth ids: none of the target's ids is in"):
+        find_truth("ids", known, release, "user")
+    assert find_truth("ids", known, kept, "user")[0].tolist() == [1, -1]
+    assert find_truth("auto", known, release, "user")[0] is None
 
 
 def test_a_truth_that_cannot_be_read_is_refused_before_the_attack(world, tmp_path, monkeypatch):
@@ -185,7 +204,9 @@ def test_targets_that_nobody_knows_are_counted(world, tmp_path):
     for stem in ("schema.json", *(f"links_{name}.parquet" for name in network.links)):
         (tmp_path / stem).write_bytes((world / "target" / stem).read_bytes())
     ids = network.ids("user").to_pylist()
-    renamed = [10**9 if i == ids[0] else i for i in ids]
+    first = read_network(world / "auxiliary").ids("user")[0].as_py()
+    assert first not in ids
+    renamed = [10**9, first, *ids[2:]]  # one is known to nobody, one is the first of the known
     for stem, columns in [
         ("nodes_user", ["id"]),
         *((f"links_{name}", ["source", "target"]) for name in network.links),
@@ -439,7 +460,7 @@ def test_risk_attack_and_advice_are_about_one_adversary(cinema, tmp_path):
         shown = telic(command[0], cinema, *who, *command[1:])
         assert said in shown.replace("\n", " ")
     assert said in telic("attack", cinema, cinema, *who).replace("\n", " ")
-    assert "advise --node-type user --max-risk 0.4" in page.read_text()
+    assert "advise NETWORK --node-type user --max-risk 0.4" in page.read_text()
     assert risk["rows"][-1]["risk"] == report["risk"] == advice["risk_before"][-1]
     assert report["advice"]["risk"] == advice["risk_after"][-1]
     assert advice["attack_precision"] <= advice["alone_after"] <= 0.4

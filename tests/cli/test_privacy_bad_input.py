@@ -44,41 +44,53 @@ def telic(monkeypatch, capsys):
 
 
 BAD = {
+    "a row with too few cells": (
+        {"links_follow": "source,target\n1,2\n1\n"},
+        "links_follow.csv: row 2: has 1 cells, expected 2",
+    ),
+    "a missing column": (
+        {"links_mention": "source,target\n1,2\n"},
+        "links_mention.csv: column 'strength' is missing. Columns are ['source', 'target']",
+    ),
+    "a strength in words": (
+        {"links_mention": "source,target,strength\n1,2,3\n2,3,often\n"},
+        "links_mention.csv: column 'strength': row 2 is 'often', expected positive integers",
+    ),
     "a dangling id": (
         {"links_follow": "source,target\n1,2\n1,9\n"},
-        "links_follow: column 'target': row 2: id 9 is not in the node table",
+        "links_follow.csv: column 'target': row 2: id 9 is not in the node table",
     ),
     "a dangling id of a thousand million": (
         {"links_follow": "source,target\n1000000000,2\n"},
-        "links_follow: column 'source': row 1: id 1000000000 is not in the node table",
+        "links_follow.csv: column 'source': row 1: id 1000000000 is not in the node table",
     ),
     "a duplicate link": (
         {"links_follow": "source,target\n1,2\n2,1\n1,2\n"},
-        "links_follow: row 3 repeats an earlier link",
+        "links_follow.csv: row 3 repeats an earlier link",
     ),
     "a self-loop": (
         {"links_follow": "source,target\n1,2\n2,2\n"},
-        "links_follow: row 2: node 2 links to itself",
+        "links_follow.csv: row 2: node 2 links to itself",
     ),
     "a negative strength": (
         {"links_mention": "source,target,strength\n1,2,3\n2,3,-4\n"},
-        "links_mention: row 2: strength is -4, expected a positive integer",
+        "links_mention.csv: column 'strength': row 2: strength is -4, expected a positive integer",
     ),
     "a strength of zero": (
         {"links_mention": "source,target,strength\n1,2,0\n"},
-        "links_mention: row 1: strength is 0, expected a positive integer",
+        "links_mention.csv: column 'strength': row 1: strength is 0, expected a positive integer",
     ),
     "a strength beyond 32 bits": (
         {"links_mention": "source,target,strength\n1,2,4294967297\n"},
-        "links_mention: row 1: strength is 4294967297",
+        "links_mention.csv: column 'strength': row 1: strength is 4294967297",
     ),
     "mixed id types": (
         {"links_follow": "source,target\nann,2\n"},
-        "links_follow: column 'source': ids are string, but the node table's are int64",
+        "links_follow.csv: column 'source': row 1 is 'ann', but the node table's ids are int64",
     ),
     "an id that occurs twice": (
         {"nodes_user": "id,yob\n1,80\n1,80\n2,70\n3,70\n"},
-        "node type 'user': id 1 occurs twice",
+        "nodes_user.csv: column 'id': row 2: id 1 occurs twice, first in row 1",
     ),
 }
 

@@ -192,6 +192,9 @@ def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
     again = run("explain", later, "--found", tmp_path / "kept", "--limit", 0)
     assert "not counted again" in again.stderr
     store = ("--store", f"sqlite:///{tmp_path}/review.sqlite")
+    absent = CliRunner().invoke(app, ["specialty", "review", "list", *store]).exception
+    assert "review.sqlite: no such file. `telic specialty review add` makes" in str(absent)
+    assert not (tmp_path / "review.sqlite").exists()
     brought = run("review", "add", later, *options, *store, "--limit", 5)
     assert "5 alarms are new" in brought.stdout
     listed = json.loads(run("review", "list", *store, "--json").stdout)

@@ -58,8 +58,8 @@ COMMANDS = {  # in this order: later ones read what earlier ones wrote
         specialty review list --store sqlite:///review.sqlite
     """,
 }
-OPEN = re.compile(r"\S*\d\S*")
-"""Numbers, keys and pseudonyms."""
+OPEN = re.compile(r"\S*\d\S*|telic_\S+|-:--:--")
+"""Numbers, keys, pseudonyms, and a time that has not begun."""
 RULES = re.compile(r"[─-╿]+")
 
 

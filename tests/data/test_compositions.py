@@ -48,13 +48,11 @@ def write(path, rows, schema=SCHEMA):
 
 def test_white_space_of_queries_and_lists_is_tidied(tmp_path):
     shown = ["ice  tea", "face", "ice\ntea"]
-    typed = row(query=" ice\ttea", selected=None, keystrokes=[stroke(1, "i ", shown)])
+    typed = row(query=" ice\x00\ttea", selected=None, keystrokes=[stroke(1, "i ", shown)])
     log = read_compositions(write(tmp_path / "log.parquet", [typed]))
     assert sorted(log.phrases) == ["face", "ice tea"]
     assert log.phrases[log.query[0]] == "ice tea"
     assert [log.phrases[p] for p in log.shown] == ["ice tea", "face", "ice tea"]
-    with pytest.raises(InputError, match="row 1: column 'query': has control characters"):
-        read_compositions(write(tmp_path / "bad.parquet", [row(query="te\x00a")]))
 
 
 def test_a_log_is_unfolded_in_order_of_submission(tmp_path):

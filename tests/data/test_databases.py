@@ -155,7 +155,10 @@ def test_a_file_that_is_no_database_is_said_and_let_go(tmp_path, monkeypatch):
 
     (tmp_path / "notes.txt").write_text("years of work " * 99)
     monkeypatch.setattr(sqlite3, "connect", noted)
-    with pytest.raises(DatabaseError, match="not a database"):
+    with pytest.raises(InputError, match=r"notes.txt: is no SQLite database\. Name another file"):
+        open_engine(f"sqlite:///{tmp_path / 'notes.txt'}", [])
+    monkeypatch.setattr("telic.data.databases._refuse_foreign", lambda *_: None)
+    with pytest.raises(DatabaseError, match="not a database"):  # put there a moment later
         open_engine(f"sqlite:///{tmp_path / 'notes.txt'}", []).connect()
     assert len(made) == 2
     for each in made:

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from telic.evaluate.repeated_cv import five_by_two_f, five_by_two_t, nadeau_bengio, paired_t
+from telic.evaluate.repeated_cv import (
+    five_by_two_f,
+    five_by_two_t,
+    nadeau_bengio,
+    nadeau_bengio_interval,
+    paired_t,
+)
 
 D = np.array([[0.1, 0.2], [0.1, 0.3], [0.2, 0.2], [0.1, 0.2], [0.3, 0.1]])
 
@@ -19,6 +25,14 @@ def test_dietterich_by_hand():
 def test_paired_t_is_scipys():
     expected = stats.ttest_1samp(D.ravel(), 0)
     assert paired_t(D) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_the_interval_ends_where_the_test_would_no_longer_reject(share):
+    for level in (0.8, 0.95):
+        for end in nadeau_bengio_interval(D, test_over_train=share, level=level):
+            p_value = nadeau_bengio(D - end, test_over_train=share).p_value
+            assert p_value == pytest.approx(1 - level)
 
 
 def test_nadeau_bengio_is_stricter_than_paired_t_by_the_factor():

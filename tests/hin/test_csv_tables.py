@@ -99,13 +99,32 @@ def test_tables_are_joined_by_their_keys(folder):
         ({("nodes", "user", "attributes"): {"shoe": "exact"}}, "no column 'shoe'"),
         ({("links", 0, "source"): ["customer", "person"]}, "joins node type 'person'"),
         ({("links", 0, "source"): "customer"}, "does not describe tables"),
-        ({("links", 0, "target"): ["pieces", "user"]}, "id 2 is not in the node table"),
-        ({("links", 0, "strength"): "shop"}, "expected positive integers"),
+        (
+            {("links", 0, "target"): ["pieces", "user"]},
+            r"csv: column 'pieces': row \d: id 2 is not",
+        ),
+        ({("links", 0, "strength"): "shop"}, "csv: column 'shop': row 1 is .*, expected positive"),
         ({("nodes", "supplier", "x"): 0}, "'supplier' has neither a file nor links"),
         ({("nodes", "user", "file"): "people.parquet"}, "people.parquet: not found"),
         ({("nodes", "user", "file"): "."}, "cannot be read"),
+        ({("nodes", "user", "file"): 3}, "3: not found"),
     ],
 )
 def test_what_does_not_fit_is_named(folder, changes, message):
     with pytest.raises(InputError, match=message):
         read_tables(folder(changes))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"nodes": {}}', "lacks 'links', expected "),
+        ('{"nodes": {"user": 3}, "links": []}', "does not describe tables .*, expected "),
+        ('{"nodes": 3, "links": []}', "does not describe tables .*, expected "),
+        ("[]", "holds another kind of JSON, expected "),
+    ],
+)
+def test_what_describes_no_tables_is_told_what_was_expected(tmp_path, text, message):
+    (tmp_path / "tables.json").write_text(text)
+    with pytest.raises(InputError, match=rf"tables.json: {message}\{{.nodes"):
+        read_tables(tmp_path / "tables.json")

@@ -372,16 +372,22 @@ def test_files_that_are_no_network_are_named(tmp_path):
     file.write_bytes(b"\xff\xfe1 2\n")
     with pytest.raises(InputError, match=r"links.txt: cannot be read"):
         read_edge_list(file)
-    with pytest.raises(InputError, match=r"user_profile.txt: cannot be read"):
+    with pytest.raises(InputError, match=r"user_profile.txt: no such file"):
         read_kdd_cup_2012(tmp_path)
 
 
 def test_repeated_links_without_strengths_are_counted(tmp_path):
     file = tmp_path / "links.txt"
     file.write_text("1 2\n1 2\n2 1\n")
-    with pytest.raises(InputError, match="repeats an earlier link"):
+    with pytest.raises(
+        InputError, match=r"links.txt: line 2 repeats the link of line 1\. .*--duplicates sum"
+    ):
         read_edge_list(file)
     assert read_edge_list(file, duplicates="sum").links["link"].strength.tolist() == [2, 1]
+    file.write_text("1 2\n3 1\n2 1\n")
+    with pytest.raises(InputError, match="line 3 repeats the link of line 1"):
+        read_edge_list(file, directed=False)
+    file.write_text("1 2\n1 2\n2 1\n")
     both = read_edge_list(file, duplicates="sum", directed=False)
     assert both.links["link"].strength.tolist() == [3, 3]
 
@@ -467,12 +473,17 @@ def test_ids_are_whole_numbers_if_all_are_written_as_such(tmp_path, id, whole):
     assert read_edge_list(file).ids("user").to_pylist() == expected
 
 
-@pytest.mark.parametrize(("text", "kept"), [("2.0", 2), ("2.5", None), ("1e3", 1000), ("0", None)])
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("2.0", 2), ("2.5", None), ("1e3", 1000), ("0", None), ("-1", None), ("1e10", None)],
+)
 def test_a_strength_is_a_positive_whole_number_however_it_is_written(tmp_path, text, kept):
     file = tmp_path / "links.txt"
     file.write_text(f"source target weight\n1 2 {text}\n")
     if kept is None:
-        with pytest.raises(InputError, match=r"strength is .*, expected a positive integer"):
+        with pytest.raises(
+            InputError, match=r"links.txt: line 2: strength is .*, expected a positive"
+        ):
             read_edge_list(file)
     else:
         assert read_edge_list(file).links["link"].strength.tolist() == [kept]

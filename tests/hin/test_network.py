@@ -85,10 +85,16 @@ BAD = {
     "a self-link": ({"follow": ((2, 1), (2, 2))}, "row 2: node 2 links to itself"),
     "a negative strength": ({"mention": ((1, 2, -1),)}, "mention.*row 1: strength is -1"),
     "a huge strength": ({"mention": ((1, 2, 2**40),)}, "strength is 1099511627776"),
-    "a fractional strength": ({"mention": ((1, 2, 0.5),)}, "'strength' is double"),
-    "mixed id types": ({"follow": (("1", "2"),)}, "ids are string, but the node table's are int"),
-    "a repeated id": ({"ids": (3, 1, 2, 1)}, "id 1 occurs twice"),
-    "a missing id": ({"ids": (1, None)}, "row 2: no id"),
+    "a fractional strength": (
+        {"mention": ((1, 2, 0.5),)},
+        "mention.parquet: column 'strength': row 1 is 0.5, expected",
+    ),
+    "mixed id types": ({"follow": (("1", "2"),)}, "ids are string, but the node table's ids are"),
+    "a repeated id": (
+        {"ids": (3, 1, 2, 1)},
+        "user.parquet: column 'id': row 4: id 1 occurs twice, .*row 2",
+    ),
+    "a missing id": ({"ids": (1, None)}, "user.parquet: column 'id': row 2: no id"),
     "a missing end": ({"follow": ((1, 2), (1, None))}, "row 2 has no id"),
 }
 
@@ -290,7 +296,7 @@ def test_long_strings_and_strings_are_of_one_kind():
 
 
 def test_ids_of_other_kinds_are_refused_in_one_line():
-    with pytest.raises(InputError, match="ids are double, but the node table's are string"):
+    with pytest.raises(InputError, match="ids are double, but the node table's ids are string"):
         linked(["a", "b"], [1.0], ["a"])
     with pytest.raises(InputError, match="needs more than 63 bits"):
         linked(pa.array([1, 2**63 + 5], pa.uint64()), [1], [2])
@@ -335,7 +341,7 @@ LIKED = {"name": "liked", "source": "user", "target": "post"}
     ],
 )
 def test_a_schema_that_cannot_hold_is_refused(schema, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"^schema.json: .*{message}"):
         Schema.parse(schema)
 
 
@@ -352,7 +358,11 @@ def test_pseudonyms_are_those_of_a_type_that_exists():
         ({"user": {"id": [1, 2], "yob": [1]}}, [[1], [2]], r"different lengths \[1, 2\]"),
         ({"user": {"id": [1, 2]}}, [[1, 2], [2]], r"different lengths \[1, 2\]"),
         ({"user": {"name": [1, 2]}}, [[1], [2]], "column 'id' is missing"),
-        ({"user": {"id": [1.5, 2.5]}}, [[1], [2]], "ids are double, expected integers or strings"),
+        (
+            {"user": {"id": [1.5, 2.5]}},
+            [[1], [2]],
+            "column 'id': row 1 is 1.5, expected integers or strings",
+        ),
     ],
 )
 def test_tables_that_do_not_make_a_network_are_refused(nodes, links, message):
@@ -578,7 +588,9 @@ def test_a_missing_column_of_links_is_named(tmp_path):
     write_network(network, tmp_path / "net")
     (path,) = (tmp_path / "net").glob("links_knows*")
     pq.write_table(pq.read_table(path).rename_columns(["from", "target"]), path)
-    with pytest.raises(InputError, match=r"links_knows: column 'source' is missing\."):
+    with pytest.raises(
+        InputError, match=r"knows.parquet: column 'source' is missing\. Columns are \['from'"
+    ):
         read_network(tmp_path / "net")
 
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,11 +124,10 @@ def test_the_slow_way_of_splitting_tells_the_same_apart_step_by_step(seed):
     hashes = profiles(flat)
     if rng.random() < 0.5:  # else some of a class have no neighbour who could tell them anything
         hashes = around.step(hashes, hashes)
-    classes = _Classes(hashes, around, flat.protected)
+    classes = _Classes(hashes, around)
     for _ in range(6):
         before, hashes = hashes, around.step(profiles(flat), hashes)
         assert classes.split() == (count_kinds(hashes) > count_kinds(before))
-        assert classes.kinds == count_kinds(hashes[: flat.protected])
         assert classes.count == count_kinds(hashes) == len(set(classes.number.tolist()))
         both = np.stack([hashes, classes.number.astype(np.uint64)])
         assert len(np.unique(both, axis=1).T) == count_kinds(hashes)
@@ -184,6 +184,12 @@ def test_words_name_all_that_is_seen_and_what_is_not():
     near = Adversary.of(network, node_type="user", in_links=False, joint=False, distance=1)
     assert "out-links alone, of type saw" in near.words()
     assert "1 link far" in near.words()
+    nicks = network.nodes["user"].append_column("nick", pa.array(["x"] * network.size("user")))
+    nodes = {**network.nodes, "user": nicks}
+    named = Network(network.schema, nodes, network.links)  # by a column that the schema leaves out
+    assert "nick" not in Adversary.of(named, node_type="user").attributes["user"]
+    asked = Adversary.of(named, node_type="user", attributes=["nick"]).attributes["user"]
+    assert asked["nick"] == Rule("exact")
     grown = Adversary.of(network, node_type="user", rules={"country": "at_least"})
     assert "country (may have grown)" in grown.words()
     assert grown.exactly().attributes["user"]["country"] == Rule("exact")

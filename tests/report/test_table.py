@@ -80,6 +80,13 @@ def test_a_row_of_another_length_is_refused():
         Table("t", {"a": ""}, [[1, 2]])
 
 
+def test_a_table_without_rows_says_so():
+    empty = Table("", {"a": "", "b": ".1f"}, [])
+    assert '<td class="text" colspan="2">none</td>' in empty.html()
+    assert empty.markdown().splitlines()[-1] == "| none |  |"
+    assert empty.csv() == "a,b\n"
+
+
 def test_a_folded_table_shows_its_title_in_the_summary_alone():
     open_, folded = TABLE.html(), TABLE.html(folded=True)
     assert "<caption><span>Gains<br><small>Simulated &amp; small.</small></span></caption>" in open_

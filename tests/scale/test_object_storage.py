@@ -187,6 +187,8 @@ def test_a_query_log_and_its_pieces_and_its_model_there(engine, bucket, tmp_path
     assert got == contents(tmp_path / "whole")
     with pytest.raises(InputError, match="telic overwrites nothing on object storage"):
         pieces.save(f"{here}/box")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        fetched("s3://bucket/nowhere")
     with pytest.raises(ModelError, match=r"s3://bucket/nowhere: cannot be fetched"):
         Completer.load(f"{bucket}/nowhere")
 

@@ -29,6 +29,7 @@ from telic.auc import (
     file_design,
     moments_of,
     spam_in_pieces,
+    table_in_pieces,
 )
 from telic.auc.drawn_rows import Draws
 from telic.auc.file_design import BLOCK
@@ -656,7 +657,6 @@ def test_rows_that_are_held_out_are_no_others(tmp_path):
     ("options", "message"),
     [
         ("", "column 'id' is of type string; a fit in pieces takes numbers"),
-        ("--drop id --beta cv", "--beta cv reads the table whole"),
         ("--drop id --one-hot same", "--one-hot reads the table whole"),
         ("--drop id --solver vrspam", "solver: 'vrspam', expected auto, exact, cg, spam"),
         ("--drop id --solver cg --penalty elasticnet", "solver 'cg' has no elastic net"),
@@ -694,6 +694,37 @@ def test_options_of_a_fit_in_pieces_are_checked_before_any_row_is_read(options, 
     with pytest.raises(InputError, match=message):
         fit_measured_in_pieces(design, work=tmp_path / "work", **given, **options)
     assert not (tmp_path / "work").exists()
+
+
+def test_beta_is_chosen_on_some_of_the_rows_that_are_not_held_out(tmp_path, monkeypatch):
+    pq.write_table(labelled_table(2000).drop_columns("id"), tmp_path / "rows.parquet")
+    design, label = design_of(tmp_path / "rows.parquet", label="fraud")
+    seen = []
+
+    def chosen(rows, **options):
+        seen.append((rows, options))
+        return 0.5
+
+    monkeypatch.setattr(table_in_pieces, "search_beta", chosen)
+    for most in (300, 10**6):
+        monkeypatch.setattr(table_in_pieces, "SAMPLED_ROWS", most)
+        ranker, *_ = fit_measured_in_pieces(
+            design, label="fraud", positive_label=label, beta=None, executor=Local(), seed=3,
+            work=tmp_path / str(most), penalty="elasticnet", beta1=0.01, scaling="minmax",
+        )  # fmt: skip
+        assert ranker.parameters["beta"] == 0.5
+    share = file_design.Share(0.2, 3, False)
+    X, positive = map(
+        np.concatenate, zip(*replace(design, share=share).blocks(0, 2000), strict=True)
+    )
+    (some, options), (every, _) = seen
+    assert options.pop("progress")
+    given = {"scaling": "minmax", "seed": 3, "penalty": "elasticnet", "beta1": 0.01}
+    assert options == given
+    np.testing.assert_array_equal(every.X, X)
+    np.testing.assert_array_equal(every.positive, positive)
+    assert 200 < len(some.X) < 400
+    assert set(map(tuple, some.X)) < set(map(tuple, X))
 
 
 def test_only_a_parquet_file_with_a_named_label_is_fitted_in_pieces(tmp_path):

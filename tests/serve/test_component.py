@@ -235,6 +235,24 @@ def test_requests_are_padded_where_the_page_says_so(visit_shop):
     assert sizes["400"] == {400, 800}
 
 
+def test_a_search_is_not_submitted_where_the_page_says_so(visit_shop):
+    page = visit_shop()
+    page.locator("telic-search").evaluate("e => e.setAttribute('no-submit', '')")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    box = page.get_by_role("combobox")
+    box.fill("sal")
+    expect(options(page)).to_have_text(["salmon", "salad", "salsify"])
+    page.keyboard.press("Enter")
+    assert page.evaluate("searched") == ["sal"]
+    page.evaluate("window.leave = true")
+    box.fill("soup")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/found.html?query=soup")
+    assert "suggest" in asked
+    assert "submit" not in asked
+
+
 def test_escape_closes_then_clears(visit_shop):
     page = visit_shop()
     box = page.get_by_role("combobox")

@@ -55,7 +55,8 @@ def test_every_metric_is_in_the_table_once():
 
 
 @pytest.mark.parametrize(
-    ("page", "file"), [("embed", "nginx.conf"), ("run-the-service", "alerts.yml")]
+    ("page", "file"),
+    [("embed", "settings.toml"), ("embed", "nginx.conf"), ("run-the-service", "alerts.yml")],
 )
 def test_a_page_shows_the_file_that_is_deployed(page, file):
     text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")

@@ -468,7 +468,7 @@ def test_a_connection_in_use_while_the_store_closes_is_closed_when_it_comes_back
 
 def test_a_file_that_is_no_database_leaves_no_connection_open(completer, tmp_path, recwarn):
     (tmp_path / "x.sqlite").write_bytes(b"no database" * 1_000)
-    with pytest.raises(InputError, match="not a database"):
+    with pytest.raises(InputError, match="is no SQLite database"):
         Store(f"sqlite:///{tmp_path}/x.sqlite", completer)
     gc.collect()
     assert not recwarn.list
@@ -492,7 +492,7 @@ def test_a_database_that_cannot_be_used(completer, url, says):
 
 def test_a_file_that_is_no_database(completer, tmp_path):
     (tmp_path / "x.sqlite").write_text("not a database, but long enough to be looked at " * 99)
-    with pytest.raises(InputError, match="cannot be opened"):
+    with pytest.raises(InputError, match="is no SQLite database"):
         Store(f"sqlite:///{tmp_path}/x.sqlite", completer)
 
 

@@ -115,6 +115,9 @@ def test_a_tiny_page_is_what_it_was(catalogue_file, monkeypatch):
         report = chapter2.study(Steps(), **options)
     file = Path(__file__).parent / "pages" / "chapter-2.jsonl"
     hold(file, page(report, without=("µs per keystroke",)))
+    (costs,) = [table for table in report.tables if "µs per keystroke" in table.columns]
+    ((*_, micro),) = costs.rows
+    assert 0 < micro < 1e5  # nobody waits for a tenth of a second
 
 
 @pytest.mark.slow

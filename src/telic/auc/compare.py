@@ -25,7 +25,9 @@ from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_ranker import Labelled, enough_of_each
 from telic.errors import InputError
+from telic.evaluate.average_precision import average_precision
 from telic.evaluate.classification import roc_auc
+from telic.evaluate.repeated_cv import nadeau_bengio_interval
 
 BETAS = tuple(10.0**k for k in range(-5, 6))
 SEARCH_ROWS = 10_000
@@ -111,12 +113,19 @@ METHODS: dict[str, Contender] = {
 
 def one_run(data: DataSet, method: str, scaling: str, run: int, parameter: float) -> float:
     """Test AUC of one method on one split."""
+    return roc_auc(*tested(data, method, scaling, run, parameter))
+
+
+def tested(
+    data: DataSet, method: str, scaling: str, run: int, parameter: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows of a split's test part are positive, and one method's scores of them."""
     train, test = split(data, run)
     way = METHODS[method]
     train = at_most(train, data.positive, way.most_rows)
     measured = Scaling.fit(data.X[train], scaling)
     model = fitted(way, parameter, measured.apply(data.X[train]), data.positive[train])
-    return roc_auc(data.positive[test], model.decision_function(measured.apply(data.X[test])))
+    return data.positive[test], model.decision_function(measured.apply(data.X[test]))
 
 
 def search(data: DataSet, method: str, scaling: str) -> float:
@@ -191,8 +200,10 @@ def compare_rankers(
     Returns
     -------
     list of dict
-        The method, mean AUC and its standard deviation over the splits, the parameter chosen, and
-        the positive label; the highest AUC first.
+        The highest mean AUC first: the method, its mean AUC and average precision over the splits
+        with their standard deviations, how far its AUC is above logistic regression's (with the
+        ends of Nadeau and Bengio's 95 % interval, None where there is one split), the parameter
+        chosen, and the positive label.
 
     Raises
     ------
@@ -211,17 +222,28 @@ def compare_rankers(
         raise InputError(f"runs is {runs}, expected at least 1.")
     enough_of_each(rows)
     data = DataSet(name, rows.X, rows.positive, scaling)
-    found = []
+    parameters, aucs, precisions = {}, {}, {}
     for method in METHODS:
         progress(method)
-        parameter = search(data, method, scaling)
-        aucs = [one_run(data, method, scaling, run, parameter) for run in range(runs)]
+        parameters[method] = search(data, method, scaling)
+        results = [tested(data, method, scaling, run, parameters[method]) for run in range(runs)]
+        aucs[method] = np.array([roc_auc(*result) for result in results])
+        precisions[method] = np.array([average_precision(*result) for result in results])
+    found = []
+    for method in METHODS:
+        gain = aucs[method] - aucs["logistic"]
+        interval = nadeau_bengio_interval(gain, test_over_train=0.25) if runs > 1 else (None, None)
         found.append(
             {
                 "method": method,
-                "auc": float(np.mean(aucs)),
-                "sd": float(np.std(aucs)),
-                "parameter": parameter,
+                "auc": float(aucs[method].mean()),
+                "sd": float(aucs[method].std()),
+                "average_precision": float(precisions[method].mean()),
+                "average_precision_sd": float(precisions[method].std()),
+                "over_logistic": float(gain.mean()),
+                "over_logistic_low": interval[0],
+                "over_logistic_high": interval[1],
+                "parameter": parameters[method],
                 "positive": rows.positive_label,
             }
         )

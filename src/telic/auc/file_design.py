@@ -32,7 +32,7 @@ class Share(NamedTuple):
 
     def takes(self, rows: np.ndarray) -> np.ndarray:
         """Say which rows belong to it, given their numbers."""
-        mixed = rows.astype(np.uint64) + np.uint64(self.seed) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = rows.astype(np.uint64) + np.uint64(self.seed * 0x9E3779B97F4A7C15 % 2**64)
         for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # SplitMix64
             mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(factor)
         held = (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)

@@ -187,9 +187,33 @@ def page(
 
 def comparison_table(found: list[dict[str, Any]], title: str) -> Table:
     """Return what `telic.auc.compare_rankers` found."""
-    keys = {"method": "", "auc": ".4f", "sd": ".4f", "parameter": "g"}
-    columns = {"AUC" if key == "auc" else key: form for key, form in keys.items()}
-    return Table(title, columns, [[row[key] for key in keys] for row in found])
+    several = found[0]["over_logistic_low"] is not None
+    spread, interval = (" ± {:.4f}", " ({:+.4f} to {:+.4f})") if several else ("", "")
+    columns = {
+        "method": "",
+        "AUC": "{:.4f}" + spread,
+        "average precision": "{:.4f}" + spread,
+        "AUC − logistic's": "{:+.4f}" + interval,
+        "parameter": "g",
+    }
+
+    def cells(row: dict[str, Any], *keys: str) -> list[float]:
+        return [row[key] for key in keys[: 3 if several else 1]]
+
+    rows = [
+        [
+            row["method"],
+            cells(row, "auc", "sd"),
+            cells(row, "average_precision", "average_precision_sd"),
+            None
+            if row["method"] == "logistic"
+            else cells(row, "over_logistic", "over_logistic_low", "over_logistic_high"),
+            row["parameter"],
+        ]
+        for row in found
+    ]
+    note = "± is the standard deviation over the splits; brackets hold 95 % intervals."
+    return Table(title, columns, rows, note if several else "")
 
 
 def diagnosis_page(

@@ -1,5 +1,6 @@
 """From a table (CSV, Parquet, libsvm) to numbers: columns checked, categories one-hot encoded."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,18 +40,22 @@ def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarr
     ending = path.suffix.lower()
     if ending in (".libsvm", ".svm", ".txt"):
         return _read_libsvm(path)
+    if ending not in (".parquet", ".csv", ".tsv"):
+        raise InputError(
+            f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
+        )
     try:
         if ending == ".parquet":
-            return parquet.read_table(path)
-        if ending in (".csv", ".tsv"):
+            table = parquet.read_table(path)
+        else:
             delimiter = "\t" if ending == ".tsv" else separator_of(path)
             table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-            return _with_decimal_points(table) if delimiter == ";" else table
+            table = _with_decimal_points(table) if delimiter == ";" else table
     except (pa.ArrowInvalid, ValueError, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
-    raise InputError(
-        f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
-    )
+    if not len(table):
+        raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
+    return table
 
 
 def _with_decimal_points(table: pa.Table) -> pa.Table:
@@ -178,8 +183,12 @@ class Encoder:
         return names
 
     def apply(self, table: pa.Table, path: str | Path) -> Matrix:
-        """Encode rows; a category that training did not hold is all zeros."""
+        """Encode rows; a category that training did not hold is all zeros, and a warning says so.
+
+        The warning names rows and not their categories, which may be people's names.
+        """
         blocks: list[Any] = []
+        unseen: list[str] = []
         for name, categories in self.columns:
             if name not in table.column_names:
                 raise InputError(f"{path}: no column {name!r}, which the model was fitted with.")
@@ -198,10 +207,19 @@ class Encoder:
                 blocks.append(sparse.csr_matrix(values[:, None]))
             else:
                 index = {category: place for place, category in enumerate(categories)}
-                codes = [index.get(str(value), -1) for value in column.to_pylist()]
-                known = np.flatnonzero(np.array(codes) >= 0)
-                entries = np.ones(known.size), (known, np.array(codes)[known])
-                blocks.append(sparse.csr_matrix(entries, shape=(len(codes), len(categories))))
+                codes = np.array([index.get(str(value), -1) for value in column.to_pylist()])
+                known, new = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+                if new.size:
+                    unseen.append(f"{name!r} in {new.size:,} (the first is row {new[0] + 1})")
+                entries = np.ones(known.size), (known, codes[known])
+                blocks.append(sparse.csr_matrix(entries, shape=(codes.size, len(categories))))
+        if unseen:
+            warnings.warn(
+                f"{path}: of {len(table):,} rows some hold a category that the model was not "
+                f"fitted with: {', '.join(unseen)}. It adds nothing to their scores. Fit again on "
+                "rows that hold it.",
+                stacklevel=2,
+            )
         X = sparse.hstack(blocks, format="csr")
         return X.toarray() if X.shape[1] <= DENSE_COLUMNS else X
 

@@ -18,13 +18,15 @@ from telic.auc.partitioned import exact_in_pieces, partitions
 from telic.auc.passes import cg_in_pieces, columns_of, spam_in_pieces
 from telic.auc.table_columns import Encoder
 from telic.auc.table_labels import label_text, positive_of
-from telic.auc.table_ranker import Ranker
+from telic.auc.table_ranker import Labelled, Ranker, search_beta
 from telic.auc.thresholds import Rule, choose_threshold
 from telic.data.object_storage import Place, place, readable
 from telic.errors import InputError
 from telic.scale import Executor, row_ranges
 from telic.scale.partitions import Range
 
+SAMPLED_ROWS, SAMPLED_NUMBERS = 100_000, 10_000_000
+"""How much of the training rows beta is chosen on, at most."""
 IN_PIECES: dict[str, Callable[..., Solution]] = {
     "exact": exact_in_pieces,
     "cg": cg_in_pieces,
@@ -83,7 +85,7 @@ def fit_measured_in_pieces(
     *,
     label: str,
     positive_label: str,
-    beta: float,
+    beta: float | None,
     executor: Executor,
     work: Place,
     scaling: str = "standard",
@@ -104,7 +106,9 @@ def fit_measured_in_pieces(
     design : FileDesign
     label, positive_label : str
         As `design_of` was told, and found.
-    beta : float
+    beta : float or None
+        None: by 5-fold cross-validation on as many of the training rows, drawn at random, as
+        `SAMPLED_ROWS` and `SAMPLED_NUMBERS` allow.
     executor : telic.scale.Executor
     work : path
         Keeps the sums of finished passes, so that an interrupted job goes on.
@@ -152,6 +156,10 @@ def fit_measured_in_pieces(
             given["seed"] = seed
         return scaled, IN_PIECES[solver](scaled, **given).coef
 
+    if beta is None:
+        sample = _sample(design, positive_label, test, seed)
+        net_options = {"penalty": penalty, "beta1": beta1}
+        beta = search_beta(sample, scaling=scaling, seed=seed, progress=progress, **net_options)
     progress("training rows")
     trained, coef = fit(replace(design, share=Share(test, seed, False)), "training-rows")
     held = replace(trained, share=Share(test, seed, True))
@@ -183,6 +191,16 @@ def fit_measured_in_pieces(
         {"rows": int(every.size), "positive": int(every.sum())},
     )
     return ranker, truth, scores - cut
+
+
+def _sample(design: FileDesign, positive_label: str, test: float, seed: int) -> Labelled:
+    """Draw some of the rows that `test` does not hold out."""
+    most = min(SAMPLED_ROWS, SAMPLED_NUMBERS // design.width)
+    # Those held out have the lowest of the rows' scrambled numbers, these the highest.
+    share = Share(max(test, 1 - most / design.rows), seed, False)
+    parts = list(replace(design, share=share).blocks(0, design.rows))
+    X, positive = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return Labelled(X, positive, None, positive_label, list(design.columns))
 
 
 def _scaling(part: FileDesign, name: str, executor: Executor, out: Place) -> Scaling:

@@ -2,7 +2,8 @@
 
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -46,9 +47,26 @@ def telic(
     """Learn what people intend from the traces they leave, use it well, and do not leak it."""
 
 
+def warn_once(said: set[str]) -> Callable[..., None]:
+    """Return what shows the first line of a warning, and each line once.
+
+    Python's own rule of once a place begins anew with each `warnings.catch_warnings`, and other
+    libraries' further lines hold numbers that differ from fold to fold.
+    """
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        first, *_ = [*str(message).splitlines(), ""]
+        line = f"telic: warning: {first}"
+        if line not in said:
+            said.add(line)
+            typer.echo(line, err=True)
+
+    return show
+
+
 def main() -> None:
     """Run the command line: exit 0 when done, 2 for an error in what was given."""
-    warnings.formatwarning = lambda message, *where: f"telic: warning: {message}\n"
+    warnings.showwarning = warn_once(set())
     try:
         app()
     except TelicError as error:

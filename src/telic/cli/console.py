@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from telic.report.table import Table
+from telic.report.table import NO_ROWS, Table
 
 Overwrite = Annotated[
     bool,
@@ -28,6 +28,8 @@ def show(table: Table) -> None:
         grid.add_column(column, justify="left" if is_text else "right")
     for row in table.cells():
         grid.add_row(*row)
+    if not table.rows:
+        grid.add_row(NO_ROWS)
     out = Console()
     out = out if out.is_terminal else Console(width=140)
     out.print(

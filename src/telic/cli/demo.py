@@ -46,6 +46,7 @@ def demo(
     import pyarrow.parquet as pq
 
     from telic.completion import fit_completer
+    from telic.completion.box.completer import KIND
     from telic.completion.learning.relevance import NAMES
     from telic.data import atomic_path, check_output
 
@@ -59,8 +60,8 @@ def demo(
         total = 3 + 2 * len(NAMES) + 2 * SEEDS
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        check_output(out / name, overwrite=overwrite)
+    for name, kind in zip(names, ("composition log", KIND, "page"), strict=True):
+        check_output(out / name, kind=kind, overwrite=overwrite)
     log_file, model, page = (out / name for name in names)
     with ThreadPoolExecutor(2) as two, steps("demo", total) as progress:
         log, replay, summary = measured(seed, progress, two)

@@ -42,7 +42,10 @@ Piece = Annotated[
     ),
 ]
 SkipBadPartitions = Annotated[
-    bool, typer.Option(help="Finish without the partitions that fail, and name them.")
+    bool,
+    typer.Option(
+        "--skip-bad-partitions", help="Finish without the partitions that fail, and name them."
+    ),
 ]
 
 

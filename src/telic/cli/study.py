@@ -400,9 +400,9 @@ def _check_page(out: Path, reads: Sequence[Path | None], overwrite: bool) -> Non
     """Refuse, before the work, a page that cannot be written."""
     from telic.data import check_output
 
-    check_output(out, reads=reads, overwrite=overwrite)
+    check_output(out, kind="page", reads=reads, overwrite=overwrite)
     if out.suffix == ".md":
-        check_output(out.with_suffix(""), reads=reads, overwrite=overwrite)  # for figures
+        check_output(out.with_suffix(""), kind="figures", reads=reads, overwrite=overwrite)
 
 
 def _page_command(words: str, settings: dict[str, Any], study: Callable[..., Any]) -> str:

@@ -8,24 +8,31 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from telic.data.object_storage import Remote, place, upload
-from telic.data.own_outputs import refuse_foreign, refuse_taken, refuse_unwritable, remember
+from telic.data.own_outputs import (
+    refuse_foreign,
+    refuse_other,
+    refuse_taken,
+    refuse_unwritable,
+    remember,
+)
 from telic.errors import InputError
 
 
 @contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
+def atomic_path(path: str | Path, *, kind: str | None = None) -> Iterator[Path]:
     """Give a temporary name beside `path` to write to; rename it to `path` if the block succeeds.
 
     Works for files and folders. If the block raises or is interrupted, nothing is left and an
     existing `path` stays as it was. An existing folder is replaced only by a folder, and only if
-    telic wrote it and it holds nothing else; commands ask `check_output` before. On object storage
-    nothing is replaced.
+    telic wrote it and it holds nothing else, nor another `kind` of output; commands ask
+    `check_output` before. On object storage nothing is replaced.
 
     Raises
     ------
     InputError
         If nothing can be written there (see `refuse_unwritable`), if the folder there is not one
-        that telic wrote, or if a file would replace a folder or a folder a file.
+        that telic wrote or is of another kind, or if a file would replace a folder or a folder a
+        file.
 
     Examples
     --------
@@ -47,6 +54,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     path = Path(os.path.abspath(path))  # "." has no name of its own
     if path.is_dir():
         refuse_foreign(path)
+        refuse_other(path, kind)
     try:
         holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:

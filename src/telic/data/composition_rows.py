@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows
 from telic.data.contracts import INSTALLED_APP, MAX_TEXT, OPENED_APP
-from telic.data.tables import has_controls, one_chunk, tidied, unmatchable
+from telic.data.tables import one_chunk, tidied, unmatchable
 
 MAX_LIST = 1000
 """Longest suggestion list accepted."""
@@ -75,8 +75,6 @@ class Unfolded:
             "Fill it in.",
         )
         bad.add(length > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters", "Shorten it.")
-        controls = has_controls(column_of(table, "query"))
-        bad.add(controls, "query", "has control characters, expected text", "Take them out.")
         count = np.diff(self.keystroke_start)
         bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
         self._check_keystrokes(table, bad)

@@ -4,6 +4,8 @@ import gzip
 import re
 from pathlib import Path
 
+TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+"""What Arrow says of a row with too few or too many cells; it counts the header as a row."""
 _LONGEST_HEAD = 1 << 20
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 

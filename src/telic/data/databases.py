@@ -91,7 +91,9 @@ def _refuse_foreign(file: Path, tables: Collection[str]) -> None:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             names = {name for (name,) in found}
-    except sqlite3.Error:
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            raise InputError(f"{file}: is no SQLite database. Name another file.") from None
         return  # whoever opens it to write says what is wrong
     if names and names.isdisjoint(tables):
         some = ", ".join(sorted(names)[:3])

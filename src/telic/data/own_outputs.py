@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from telic.data.object_storage import Place, Remote, place
+from telic.data.output_kinds import kind_of
 from telic.errors import InputError
 
 RECORD = ".telic-written.json"
@@ -16,7 +17,11 @@ CHECKED = ".telic-checked.json"
 
 
 def check_output(
-    path: str | Path, *, reads: Iterable[str | Path | None] = (), overwrite: bool = False
+    path: str | Path,
+    *,
+    kind: str | None = None,
+    reads: Iterable[str | Path | None] = (),
+    overwrite: bool = False,
 ) -> None:
     """Raise InputError unless output may be written to `path`; to be called before long work.
 
@@ -24,6 +29,9 @@ def check_output(
     ----------
     path : path
         File or folder to write.
+    kind : str, optional
+        What is to be written, as `telic.data.output_kinds.kind_of` names it; nothing of another
+        kind is replaced.
     reads : iterable of path
         What the same command reads; None is skipped. Output never replaces one of them, goes into
         one, or holds one, however it is spelled or linked.
@@ -59,6 +67,7 @@ def check_output(
             "telic wrote it."
         )
     refuse_foreign(path)
+    refuse_other(path, kind)
 
 
 def refuse_taken(found: Remote) -> None:
@@ -91,6 +100,16 @@ def refuse_foreign(path: str | Path) -> None:
         kind = "folder" if path.is_dir() else "file"
         raise InputError(
             f"{path}: telic did not write this {kind}, or it was changed since, so it is not "
+            "overwritten. Choose another name or remove it."
+        )
+
+
+def refuse_other(path: str | Path, kind: str | None) -> None:
+    """Raise InputError if what telic wrote at `path` is of another kind: a mistaken name."""
+    found = kind_of(Path(path))
+    if kind not in (None, found):
+        raise InputError(
+            f"{path}: holds output of another kind ({found}, expected {kind}), so it is not "
             "overwritten. Choose another name or remove it."
         )
 

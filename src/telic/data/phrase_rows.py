@@ -13,7 +13,6 @@ from telic.data.contracts import MAX_COUNT, MAX_TEXT, TIMESTAMP
 from telic.data.pieces import Pieces
 from telic.data.recognised_columns import Shape
 from telic.data.tables import (
-    has_controls,
     is_text,
     one_chunk,
     tidied,
@@ -77,7 +76,6 @@ def _checked(
     bad.add(
         lengths_of(text) > MAX_TEXT, name, f"is longer than {MAX_TEXT} characters", "Shorten it."
     )
-    bad.add(has_controls(text), name, "has control characters, expected text", "Take them out.")
     if "url" in columns:  # an address is a payload
         columns["payload"] = _with_url(columns.get("payload"), columns.pop("url"))
     return pa.table(columns)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import separator_of
+from telic.data.csv_separators import TORN, separator_of
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file
 from telic.errors import InputError
@@ -21,7 +21,6 @@ from telic.errors import InputError
 PIECE = 65_536
 """Most rows of a piece, where the format lets us choose."""
 _BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
-_TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _TABS = (".tsv", ".tab")
 _JSON = (".jsonl", ".ndjson", ".json")
 _WITHOUT_NAMES = {r"\d+\t[^\t]+\tD\d+\thttps?://[^\t]+": ["qid", "query", "did", "url"]}
@@ -280,7 +279,7 @@ def _unreadable(path: Place, error: Exception) -> InputError:
         except OSError:
             pass
     said = (str(error).splitlines() or ["unknown"])[0][:200]
-    if torn := _TORN.search(said):
+    if torn := TORN.search(said):
         return InputError(
             f"{path}: row {int(torn[1]) - 1}: has {torn[3]} cells, expected {torn[2]}, one for "
             "each column. Mend it: is a separator missing, or one inside of a cell without quotes?"

@@ -16,7 +16,6 @@ from telic.data.pieces import Pieces
 from telic.data.recognised_columns import Shape
 from telic.data.tables import (
     describe,
-    has_controls,
     one_chunk,
     read_table,
     tidied,
@@ -82,8 +81,6 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
         source, blank[query], "query", "is empty or all white space and diacritics, expected text"
     )
     _refuse(source, length[query] > MAX_TEXT, "query", f"is longer than {MAX_TEXT} characters")
-    controls = has_controls(texts.dictionary)[query]
-    _refuse(source, controls, "query", "has control characters, expected text")
     count = np.ones(n)
     if "count" in table.column_names:
         count = one_chunk(table["count"]).fill_null(1.0).to_numpy(zero_copy_only=False)

@@ -60,10 +60,10 @@ def save_model(
     Raises
     ------
     InputError
-        If `folder` is there and telic did not write it.
+        If `folder` is there and telic did not write it, or holds another kind of output.
     """
     mapped = mapped or {}
-    with atomic_path(folder) as temporary:
+    with atomic_path(folder, kind=kind) as temporary:
         temporary.mkdir()
         np.savez(temporary / "arrays.npz", allow_pickle=False, **dict(arrays))
         for name, array in mapped.items():

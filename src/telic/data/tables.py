@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.contracts import CONTROLS
 from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 
@@ -19,8 +18,8 @@ _MARKS = (  # as in telic.completion.engine.folding
     r"\x{640}\x{64b}-\x{65f}\x{670}\x{6d6}-\x{6dc}\x{6df}-\x{6e8}\x{6ea}-\x{6ed}\x{93c}"
     r"\x{200c}\x{200d}]+"
 )
-_SPACE = (  # as in `str.split`
-    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
+_SPACE = (  # as in `str.split`, and control characters, which nobody types either
+    r"[\x00-\x20\x7f-\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
 )
 _UNTIDY = f"^ | $|  |{_SPACE.replace('x20', 'x1f')}"
 _ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
@@ -134,17 +133,12 @@ def unmatchable(text: pa.Array) -> np.ndarray:
 
 
 def tidied(text: pa.Array) -> pa.Array:
-    """Return texts with white space as people type it: one space between words, no line breaks."""
+    """Return texts as people type them: one space between words, no line breaks or controls."""
     untidy = pc.match_substring_regex(text, _UNTIDY).fill_null(False)
     if not pc.any(untidy).as_py():
         return text
     spaced = pc.replace_substring_regex(text.filter(untidy), f"{_SPACE}+", " ")
     return pc.replace_with_mask(text, untidy, pc.utf8_trim(spaced, " "))
-
-
-def has_controls(text: pa.Array) -> np.ndarray:
-    """Tell which texts have control characters besides white space."""
-    return pc.match_substring_regex(text, CONTROLS).fill_null(False).to_numpy(False)
 
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table:

@@ -72,8 +72,35 @@ def nadeau_bengio(differences: ArrayLike, *, test_over_train: float = 1.0) -> Fo
     0.058
     """
     d = np.ravel(np.asarray(differences, dtype=float))
-    spread = np.sqrt((1 / len(d) + test_over_train) * d.var(ddof=1))
-    return _t(d.mean(), spread, len(d) - 1)
+    return _t(d.mean(), _corrected(d, test_over_train), len(d) - 1)
+
+
+def nadeau_bengio_interval(
+    differences: ArrayLike, *, test_over_train: float = 1.0, level: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of the mean difference that goes with `nadeau_bengio`.
+
+    Parameters
+    ----------
+    differences : array
+        One difference per fold, two at least.
+    test_over_train : float
+    level : float in (0, 1)
+
+    Examples
+    --------
+    >>> low, high = nadeau_bengio_interval([.1, .2, .1, .3, .2, .2, .1, .2, .3, .1])
+    >>> round(low, 3), round(high, 3)
+    (-0.007, 0.367)
+    """
+    d = np.ravel(np.asarray(differences, dtype=float))
+    half = stats.t.ppf(0.5 + level / 2, len(d) - 1) * _corrected(d, test_over_train)
+    return float(d.mean() - half), float(d.mean() + half)
+
+
+def _corrected(differences: np.ndarray, test_over_train: float) -> float:
+    """Standard error of the mean difference of folds that share training rows."""
+    return float(np.sqrt((1 / len(differences) + test_over_train) * differences.var(ddof=1)))
 
 
 def paired_t(differences: ArrayLike) -> FoldTest:

@@ -1,6 +1,5 @@
 """Networks from several tables with keys, as databases and CSV exports hold them."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import separator_of
+from telic.data.csv_separators import TORN, separator_of
+from telic.data.json_files import read_json
 from telic.errors import InputError
-from telic.hin.network import Network, network_from_arrays
+from telic.hin.network import Network, check_nodes, links_from_ids
 from telic.hin.schema import LinkType, Rule, Schema
 
 SHAPE = (
@@ -44,22 +44,22 @@ def read_tables(path: str | Path) -> Network:
         Naming the file, column, row and value that do not fit.
     """
     path = Path(path)
+    content = read_json(path, dict, SHAPE)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        nodes, described = dict(content["nodes"]), list(content["links"])
+        nodes, described = {k: dict(v) for k, v in content["nodes"].items()}, content["links"]
         links = [
             (
                 one["name"],
-                one["file"],
+                str(one["file"]),
                 [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
                 one.get("strength"),
             )
             for one in described
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: does not describe tables ({type(error).__name__}: {error}). Expected {SHAPE}."
-        ) from None
+    except KeyError as error:
+        raise InputError(f"{path}: lacks {error}, expected {SHAPE}.") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: does not describe tables ({error}), expected {SHAPE}.") from None
     tables, rules = {}, {}
     for kind, entry in nodes.items():
         if entry.get("file"):
@@ -84,22 +84,33 @@ def read_tables(path: str | Path) -> Network:
             raise InputError(f"{path}: node type {kind!r} has neither a file nor links.")
         ids = pa.chunked_array([chunk for column in seen for chunk in column.chunks]).unique()
         tables[kind], rules[kind] = pa.table({"id": ids.drop_null()}), {}
-    types, built = [], {}
-    for name, _, keys, _ in links:
+    types, columns = [], {}
+    for name, file, keys, given in links:
         (source, target), strength = ends[name]
         counted = strength is not None or _repeats(source, target)
         if counted and strength is None:
             strength = pa.chunked_array([pa.repeat(pa.scalar(1), len(source))])
-        (_, begin), (_, end) = keys
+        (first, begin), (second, end) = keys
         rule = Rule("at_least") if counted else None
         types.append(LinkType(name, begin, end, rule, begin == end))
-        built[name] = (source, target, strength) if counted else (source, target)
-    schema = Schema({kind: rules[kind] for kind in nodes}, tuple(types))
-    return network_from_arrays(schema, tables, built, duplicates="sum")
+        columns[name] = file, (first, second, given), (source, target, strength)
+    network = Network(Schema({kind: rules[kind] for kind in nodes}, tuple(types)), tables, {})
+    built = {}
+    for link in types:
+        file, names, values = columns[link.name]
+        built[link.name] = links_from_ids(
+            network,
+            link,
+            *values,
+            duplicates="sum",
+            where=str(path.parent / file),
+            columns=names,
+        )
+    return Network(network.schema, tables, built)
 
 
 def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, dict[str, Rule]]:
-    file = path.parent / entry["file"]
+    file = path.parent / str(entry["file"])
     table = _read(file)
     key = entry.get("key", "id")
     ids = _column(table, key, file)
@@ -111,19 +122,43 @@ def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, d
         for name, rule in given.items()
     }
     columns = {"id": ids, **{name: _column(table, name, file) for name in rules}}
-    return pa.table(columns), rules
+    nodes = pa.table(columns)
+    check_nodes(nodes, rules, str(file), column=key)
+    return nodes, rules
 
 
 def _read(file: Path) -> pa.Table:
     try:
         if file.suffix == ".parquet":
             return pq.ParquetFile(file).read()
-        parse = pyarrow.csv.ParseOptions(delimiter=separator_of(file))
-        return pyarrow.csv.read_csv(file, parse_options=parse)
+        return read_csv(file)
     except FileNotFoundError:
         raise InputError(f"{file}: not found, but the description names it.") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{file}: cannot be read ({error}).") from None
+
+
+def read_csv(file: Path, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    """Read a CSV file; `types` are of columns whose cells must not be guessed at."""
+    options: dict[str, Any] = {
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
+        "convert_options": pyarrow.csv.ConvertOptions(column_types=types),
+    }
+    try:
+        return pyarrow.csv.read_csv(file, **options)
+    except pa.ArrowInvalid:
+        # One thread alone can name the row.
+        options["read_options"] = pyarrow.csv.ReadOptions(use_threads=False)
+        try:
+            return pyarrow.csv.read_csv(file, **options)
+        except pa.ArrowInvalid as error:
+            torn = TORN.search(str(error))
+            if torn is None:
+                raise
+            raise InputError(
+                f"{file}: row {int(torn[1]) - 1}: has {torn[3]} cells, expected {torn[2]}, one for "
+                "each column. Mend or drop the row."
+            ) from None
 
 
 def _column(table: pa.Table, name: str, file: Path) -> pa.ChunkedArray:

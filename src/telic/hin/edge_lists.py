@@ -2,7 +2,7 @@
 
 import csv
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from telic.data import atomic_path
 from telic.data.csv_separators import separator_of
 from telic.data.tables import no_such_file
 from telic.errors import InputError
+from telic.hin.links import MAX_STRENGTH
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
 
@@ -86,9 +87,9 @@ def read_edge_list(
         Naming the line that cannot be read, or what is not clear about the columns.
     """
     path = Path(path)
+    if not path.is_file():
+        raise no_such_file(path)
     if delimiter is None and ".csv" in path.suffixes:
-        if not path.is_file():
-            raise no_such_file(path)
         delimiter = separator_of(path)
     lines = list(_lines(path, delimiter))
     names, lines = _columns_of(path, lines, columns, header)
@@ -121,11 +122,13 @@ def read_edge_list(
             strength += [x for x, keep in zip(strength, both, strict=True) if keep]
             numbers += [x for x, keep in zip(numbers, both, strict=True) if keep]
         again = len(set(zip(source, target, strict=True))) < len(source)
+        if again and duplicates == "raise":
+            raise _repeated(path, zip(source, target, strict=True), numbers)
         counted = weighted or "time" in names or (duplicates == "sum" and again)
         types.append(LinkType(name, node_type, node_type, _GROWING if counted else None, True))
         links[name] = [source, target]
         if counted:
-            values = [_integer(s, path, n) for s, n in zip(strength, numbers, strict=True)]
+            values = [_strength(s, path, n) for s, n in zip(strength, numbers, strict=True)]
             links[name].append(values)
     ids = sorted({x for ends in links.values() for x in (*ends[0], *ends[1])})
     if all(_is_integer(x) for x in ids):
@@ -235,14 +238,31 @@ def _is_integer(text: str) -> bool:
     return digits.isdecimal() and len(digits) < 19 and str(int(text)) == text
 
 
-def _integer(text: str, path: Path, line: str) -> int:
+def _repeated(path: Path, links: Iterable[tuple[str, str]], numbers: list[str]) -> InputError:
+    first: dict[tuple[str, str], str] = {}
+    again = next(
+        {number, first[link]}
+        for link, number in zip(links, numbers, strict=True)
+        if first.setdefault(link, number) != number
+    )
+    before, line = sorted(again, key=int)  # of two directions the later line may come first
+    return InputError(
+        f"{path}: line {line} repeats the link of line {before}. Add the strengths up into one "
+        "line, or let them be added up: duplicates='sum', on the command line --duplicates sum."
+    )
+
+
+def _strength(text: str, path: Path, line: str) -> int:
     try:
         value = float(text)
-        if value.is_integer() and abs(value) < 2**63:
+        if value.is_integer() and 1 <= value <= MAX_STRENGTH:
             return int(value)
     except ValueError:
         pass
-    raise InputError(f"{path}: line {line}: strength is {text!r}, expected a positive integer.")
+    raise InputError(
+        f"{path}: line {line}: strength is {text!r}, expected a positive integer up to "
+        f"{MAX_STRENGTH}. Drop the line or correct its strength."
+    )
 
 
 def write_edge_list(network: Network, path: str | Path) -> None:
@@ -315,6 +335,8 @@ def read_kdd_cup_2012(folder: str | Path) -> Network:
 
 
 def _tabbed(path: Path, names: list[str]) -> pa.Table:
+    if not path.is_file():
+        raise no_such_file(path)
     try:
         return pyarrow.csv.read_csv(
             path,

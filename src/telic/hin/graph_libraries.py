@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data import atomic_path
+from telic.data.tables import no_such_file
 from telic.errors import InputError
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
@@ -115,6 +116,8 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def read_graphml(path: str | Path, *, schema: Schema | None = None) -> Network:
     """Read GraphML; node and edge data are named as in `from_networkx`."""
+    if not Path(path).exists():
+        raise no_such_file(Path(path))
     try:
         graph = networkx.read_graphml(path, force_multigraph=True)
     except (OSError, ValueError, SyntaxError, networkx.NetworkXError) as error:

@@ -65,6 +65,7 @@ def build_links(
     *,
     duplicates: str = "raise",
     where: str = "links",
+    hint: str = "",
 ) -> Links:
     """Sort links into compressed rows.
 
@@ -77,6 +78,8 @@ def build_links(
         What to do with a link that occurs twice. ``sum`` adds the strengths.
     where : str
         Names the file or type in the error.
+    hint : str
+        What else can be done about a link that occurs twice.
     """
     if duplicates not in ("raise", "sum"):
         raise InputError(f"duplicates is {duplicates!r}, expected 'raise' or 'sum'.")
@@ -92,8 +95,7 @@ def build_links(
         if duplicates == "raise":
             raise InputError(
                 f"{where}: row {order[again].min() + 1} repeats an earlier link. "
-                "Add the strengths up into one row per (source, target), or let them be added up: "
-                "duplicates='sum', on the command line --duplicates sum."
+                f"Add the strengths up into one row per (source, target){hint}."
             )
         keep = np.ones(len(source), bool)
         keep[again] = False
@@ -125,9 +127,11 @@ class Positions:
             values = pc.cast(values, values.type.value_type)
         same_kind = _id_kind(values.type) == _id_kind(self._ids.type)
         if not same_kind and len(values) and len(self._ids):
+            odd = first_odd(values) if pa.types.is_integer(self._ids.type) else ""
+            found = odd or f"ids are {values.type}"
             raise InputError(
-                f"{where}: ids are {values.type}, but the node table's are {self._ids.type}. "
-                "Write both as integers or both as strings."
+                f"{where}: {found}, but the node table's ids are {self._ids.type}. Write both as "
+                "integers or both as strings."
             )
         if values.null_count:
             row = pc.index(pc.is_null(values), True).as_py() + 1
@@ -159,6 +163,18 @@ class Positions:
         return found.astype(np.int32, copy=False)
 
 
+def first_odd(values: pa.Array | pa.ChunkedArray) -> str:
+    """Say which row is the first that holds no whole number, with its value; "" if all do."""
+    for row, value in enumerate(values.to_pylist(), 1):
+        try:
+            if float(value).is_integer():
+                continue
+        except (TypeError, ValueError):
+            pass
+        return f"row {row} is {value!r}"
+    return ""
+
+
 def _id_kind(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind):
         return "integer"
@@ -174,19 +190,18 @@ def _int64(ids: pa.Array | pa.ChunkedArray, where: str) -> pa.Array | pa.Chunked
 
 def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray:
     """Return strengths as int32 after checking that all are positive integers."""
-    hint = "expected a positive integer"
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py() + 1
         raise InputError(f"{where}: row {row}: no strength. Give it one, or drop the link.")
     if not pa.types.is_integer(values.type) and len(values):
-        kind = f"column 'strength' is {values.type}"
-        raise InputError(f"{where}: {kind}, expected positive integers.")
+        found = first_odd(values) or f"values are {values.type}"
+        raise InputError(f"{where}: {found}, expected positive integers.")
     strength = values.to_numpy(zero_copy_only=False)  # an empty list has no type of numbers
     if len(strength) and (strength.min() < 1 or strength.max() > MAX_STRENGTH):
         row = int(((strength < 1) | (strength > MAX_STRENGTH)).argmax())
         raise InputError(
-            f"{where}: row {row + 1}: strength is {strength[row]}, {hint} up to {MAX_STRENGTH}. "
-            "Drop the link or correct its strength."
+            f"{where}: row {row + 1}: strength is {strength[row]}, expected a positive integer up "
+            f"to {MAX_STRENGTH}. Drop the link or correct its strength."
         )
     return strength.astype(np.int32, copy=False)
 

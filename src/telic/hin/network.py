@@ -1,6 +1,6 @@
 """A typed network in memory: Arrow tables of nodes, one CSR matrix per link type."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,14 @@ import pyarrow.compute as pc
 
 from telic.errors import InputError
 from telic.hin.link_kernels import first_unordered, induced_rows
-from telic.hin.links import Links, Positions, build_links, check_self_links, check_strength
+from telic.hin.links import (
+    Links,
+    Positions,
+    build_links,
+    check_self_links,
+    check_strength,
+    first_odd,
+)
 from telic.hin.schema import LinkType, Schema
 
 _NO_STRENGTH = np.empty(0, np.int32)
@@ -56,7 +63,7 @@ class Network:
         for name, attributes in self.schema.nodes.items():
             if name not in self.nodes:
                 raise InputError(f"node type {name!r}: its table is missing.")
-            _check_nodes(self.nodes[name], list(attributes), f"node type {name!r}")
+            check_nodes(self.nodes[name], list(attributes), f"node type {name!r}")
         for link in self.schema.links:
             if link.name not in self.links:
                 raise InputError(f"link type {link.name!r}: its links are missing.")
@@ -89,20 +96,31 @@ class Network:
                 raise InputError(f"{where}: link {loops[0]} is a self-link, which its schema bars.")
 
 
-def _check_nodes(table: pa.Table, attributes: list[str], where: str) -> None:
+def check_nodes(
+    table: pa.Table, attributes: Iterable[str], where: str, *, column: str = "id"
+) -> None:
+    """Raise InputError unless a table of nodes has distinct ids and the attributes named.
+
+    `where` names the table, and `column` the ids' column, as whoever wrote them knows them.
+    """
     if "id" not in table.column_names:
-        raise InputError(f"{where}: column 'id' is missing.")
-    ids = table.column("id")
+        raise InputError(f"{where}: column 'id' is missing. Columns are {table.column_names}.")
+    ids, where_ids = table.column("id"), f"{where}: column {column!r}"
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
-        raise InputError(f"{where}: ids are {ids.type}, expected integers or strings.")
+        found = first_odd(ids) or f"ids are {ids.type}"
+        raise InputError(f"{where_ids}: {found}, expected integers or strings.")
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py() + 1
-        raise InputError(f"{where}: row {row}: no id. Give it one, or drop the row.")
+        raise InputError(f"{where_ids}: row {row}: no id. Give it one, or drop the row.")
     if pc.count_distinct(ids).as_py() != len(ids):
         counts = pc.value_counts(ids.combine_chunks())
         values, times = counts.field("values"), counts.field("counts").to_numpy()
-        twice = values[int((times > 1).argmax())].as_py()
-        raise InputError(f"{where}: id {twice!r} occurs twice. Ids must be distinct.")
+        twice = values[int((times > 1).argmax())]
+        first, again = np.flatnonzero(pc.equal(ids, twice).to_numpy())[:2] + 1
+        raise InputError(
+            f"{where_ids}: row {again}: id {twice.as_py()!r} occurs twice, first in row {first}. "
+            "Ids must be distinct."
+        )
     for attribute in attributes:
         if attribute not in table.column_names:
             raise InputError(
@@ -154,7 +172,7 @@ def network_from_arrays(
     for name, attributes in schema.nodes.items():
         if name not in tables:
             raise InputError(f"node type {name!r}: its table is missing.")
-        _check_nodes(tables[name], list(attributes), f"node type {name!r}")
+        check_nodes(tables[name], list(attributes), f"node type {name!r}")
     network = Network(schema, tables, {})
     built = {}
     for link in schema.links:
@@ -196,23 +214,29 @@ def links_from_ids(
     *,
     duplicates: str = "raise",
     where: str = "",
+    columns: Sequence[str] = ("source", "target", "strength"),
 ) -> Links:
-    """Check and sort the links of one type; `network` needs its nodes only."""
+    """Check and sort the links of one type; `network` needs its nodes only.
+
+    `where` names the links in messages, and `columns` theirs.
+    """
     where = where or f"link type {link.name!r}"
+    at = [f"{where}: column {column!r}" for column in columns]
     from_ids = network.ids(link.source)
-    rows = Positions(from_ids).find(source, f"{where}: column 'source'")
-    columns = Positions(network.ids(link.target)).find(target, f"{where}: column 'target'")
+    rows = Positions(from_ids).find(source, at[0])
+    places = Positions(network.ids(link.target)).find(target, at[1])
     values = None
     if link.strength is not None:
         if strength is None:
             raise InputError(f"{where}: column 'strength' is missing, but the schema has a rule.")
-        values = check_strength(strength, where)
-    lengths = {len(rows), len(columns), len(rows if values is None else values)}
+        values = check_strength(strength, at[2])
+    lengths = {len(rows), len(places), len(rows if values is None else values)}
     if len(lengths) > 1:
         raise InputError(f"{where}: its columns have different lengths {sorted(lengths)}.")
-    check_self_links(link, rows, columns, from_ids, where)
+    check_self_links(link, rows, places, from_ids, where)
     sizes = network.size(link.source), network.size(link.target)
-    return build_links(rows, columns, values, *sizes, duplicates=duplicates, where=where)
+    hint = ", or let them be added up: duplicates='sum'"
+    return build_links(rows, places, values, *sizes, duplicates=duplicates, where=where, hint=hint)
 
 
 def density(network: Network) -> float:

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data import atomic_path
-from telic.data.csv_separators import separator_of
 from telic.errors import InputError
+from telic.hin.csv_tables import read_csv
 from telic.hin.links import Links, Positions, build_links, check_self_links, check_strength
-from telic.hin.network import Network
+from telic.hin.network import Network, check_nodes
 from telic.hin.schema import LinkType, Schema
 
 
@@ -39,9 +38,12 @@ def read_network(folder: str | Path) -> Network:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{file}: is not JSON ({error}).") from None
-    nodes = {name: _read(folder, f"nodes_{name}") for name in schema.nodes}
+    nodes = {}
+    for name, attributes in schema.nodes.items():
+        file = _file(folder, f"nodes_{name}")
+        nodes[name] = _read(file)
+        check_nodes(nodes[name], attributes, str(file))
     network = Network(schema, nodes, {})
-    Network(Schema(schema.nodes, ()), nodes, {}).validate()
     positions = {name: Positions(network.ids(name)) for name in schema.nodes}
     links = {link.name: _read_links(folder, network, link, positions) for link in schema.links}
     return Network(schema, nodes, links)
@@ -58,7 +60,7 @@ def write_network(network: Network, folder: str | Path, *, metadata: Any = None)
         Goes into every Parquet file's schema, such as ``{telic.data.contracts.SIMULATED:
         b"true"}``.
     """
-    with atomic_path(folder) as temporary:
+    with atomic_path(folder, kind="network") as temporary:
         temporary.mkdir()
         for name, table in network.nodes.items():
             _write(table, temporary / f"nodes_{name}.parquet", metadata)
@@ -87,30 +89,39 @@ def _write(table: pa.Table, path: Path, metadata: Any) -> None:
     pq.write_table(table, path, compression="zstd", use_dictionary=False)
 
 
-def _read(folder: Path, stem: str, columns: list[str] | None = None, types: Any = None) -> pa.Table:
+def _file(folder: Path, stem: str) -> Path:
     parquet, csv = folder / f"{stem}.parquet", folder / f"{stem}.csv"
-    file = parquet if parquet.is_file() or not csv.is_file() else csv
+    return parquet if parquet.is_file() or not csv.is_file() else csv
+
+
+def _read(file: Path, column: str | None = None, types: Any = None) -> pa.Table:
+    """Read a table, or one column of it."""
     try:
-        if file is csv:
-            options = pyarrow.csv.ConvertOptions(column_types=types or {})
-            parse = pyarrow.csv.ParseOptions(delimiter=separator_of(csv))
-            table = pyarrow.csv.read_csv(csv, parse_options=parse, convert_options=options)
+        if file.suffix == ".csv":
+            table = read_csv(file, types)
             if not table.num_rows and "id" in table.column_names:  # no row to tell the type by
                 place = table.column_names.index("id")
                 table = table.set_column(place, "id", pa.array([], pa.int64()))
-            return table if columns is None else table.select(columns)
-        return pq.ParquetFile(parquet).read(columns=columns)
+            names = table.column_names
+        else:
+            stored = pq.ParquetFile(file)
+            names = stored.schema_arrow.names
+            table = stored.read(columns=None if column is None else [column])
     except FileNotFoundError:
-        raise InputError(f"{parquet}: not found, but the schema names it.") from None
-    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        raise InputError(f"{file}: not found, but the schema names it.") from None
+    except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{file}: cannot be read ({error}).") from None
+    if column is None:
+        return table
+    if column not in names:
+        raise InputError(f"{file}: column {column!r} is missing. Columns are {names}.")
+    return table.select([column])
 
 
 def _read_links(
     folder: Path, network: Network, link: LinkType, positions: dict[str, Positions]
 ) -> Links:
-    stem = f"links_{link.name}"
-    where = f"{folder / stem}"
+    where = _file(folder, f"links_{link.name}")
     id_types = {
         name: network.nodes[kind].column("id").type
         for name, kind in (("source", link.source), ("target", link.target))
@@ -120,14 +131,14 @@ def _read_links(
     def column(name: str) -> pa.ChunkedArray:
         # One column at a time: the largest networks then fit beside what is already built.
         # In CSV, ids are read as the node table's are: "12" may be a text.
-        table = _read(folder, stem, [name], id_types)
-        if name not in table.column_names:
-            raise InputError(f"{where}: column {name!r} is missing.")
-        return table.column(name)
+        return _read(where, name, id_types).column(name)
 
-    source = positions[link.source].find(column("source"), f"{where}: column 'source'")
-    target = positions[link.target].find(column("target"), f"{where}: column 'target'")
-    strength = None if link.strength is None else check_strength(column("strength"), where)
-    check_self_links(link, source, target, network.ids(link.source), where)
+    at = f"{where}: column"
+    source = positions[link.source].find(column("source"), f"{at} 'source'")
+    target = positions[link.target].find(column("target"), f"{at} 'target'")
+    strength = None
+    if link.strength is not None:
+        strength = check_strength(column("strength"), f"{at} 'strength'")
+    check_self_links(link, source, target, network.ids(link.source), str(where))
     sizes = network.size(link.source), network.size(link.target)
-    return build_links(source, target, strength, *sizes, where=where)
+    return build_links(source, target, strength, *sizes, where=str(where))

@@ -157,8 +157,9 @@ class Schema:
             links = tuple(_parse_link(link, where) for link in content["links"])
             ids = {node: entry.get("ids") for node, entry in content["nodes"].items()}
         except (KeyError, TypeError, AttributeError) as error:
+            wrong = f"lacks {error}" if isinstance(error, KeyError) else error
             raise InputError(
-                f"{where}: is not a network schema ({type(error).__name__}: {error}). Expected "
+                f"{where}: is not a network schema ({wrong}). Expected "
                 '{"nodes": {type: {"attributes": {name: rule}}}, '
                 '"links": [{"name", "source", "target", "strength"}]}.'
             ) from None
@@ -168,7 +169,10 @@ class Schema:
                     f"{where}: 'ids' of {node!r} is {kind!r}. Write \"pseudonyms\" where ids were "
                     "replaced by meaningless ones, else leave it out."
                 )
-        return cls(nodes, links, frozenset(node for node, kind in ids.items() if kind))
+        try:
+            return cls(nodes, links, frozenset(node for node, kind in ids.items() if kind))
+        except InputError as error:
+            raise InputError(f"{where}: {str(error).removeprefix('schema: ')}") from None
 
     def dump(self) -> dict[str, Any]:
         """Give the content of ``schema.json``."""

@@ -30,6 +30,8 @@ th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align:
   white-space: nowrap; }
 .text { text-align: left; } .long { white-space: normal; min-width: 9rem; }
 thead th { background: var(--soft); }
+@media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding: .3rem .35rem; }
+  .long { min-width: 7rem; } }
 details { margin: 1rem 0; } summary { cursor: pointer; font-weight: 600; }
 figure { margin: 1.5rem 0; } figure .plot { background: #fff; border-radius: 6px; padding: .5rem; }
 figure svg { max-width: 100%; height: auto; display: block; margin: auto; }

@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Self
 
+NO_ROWS = "none"
+"""What stands in place of rows where a table has none: an empty grid looks like a fault."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -87,7 +90,8 @@ class Table:
     def markdown(self) -> str:
         """Return title, note and a pipe table."""
         rule = ["---" if text else "---:" for text in self.is_text()]
-        lines = [[*map(_piped, line)] for line in [list(self.columns), *self.cells()]]
+        cells = self.cells() or [[NO_ROWS, *[""] * (len(self.columns) - 1)]]
+        lines = [[*map(_piped, line)] for line in [list(self.columns), *cells]]
         grid = "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
         return "\n\n".join(filter(None, [self.title and f"*{self.title}*", self.note, grid]))
 
@@ -99,6 +103,7 @@ class Table:
             "<tr>" + "".join(_cell(v, t) for v, t in zip(row, text, strict=True)) + "</tr>\n"
             for row in self.cells()
         )
+        body = body or f'<tr><td class="text" colspan="{len(text)}">{NO_ROWS}</td></tr>'
         words = escape(self.title) + (
             f"<br><small>{escape(self.note)}</small>" if self.note else ""
         )

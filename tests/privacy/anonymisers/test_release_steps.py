@@ -340,7 +340,10 @@ def test_wrong_steps_are_named(world):
         ({"method": "generalise", "attribute": "yob", "width": 0}, "width is 0"),
         ({"method": "k-degree", "k": 0}, "k is 0"),
         ({"method": "perturb", "share": 2}, "share is 2"),
-        ({"method": "bin", "size": 3}, "step 1 .bin.: .*size"),
+        ({"method": ["bin"]}, r"step 1: method \['bin'\]. Methods are complete, k-degree"),
+        ({"method": "bin", "size": 3}, "step 1 .bin.: has no option 'size'. Its options are base,"),
+        ({"method": "generalise"}, "lacks 'attribute'. Its options are attribute, width, node_ty"),
+        ({"method": "complete", "strengths": {"like": 1}}, "users is called 'like'"),
         ({"method": "drop-links", "links": ["like"]}, "no link type is called 'like'"),
         ({"method": "drop-links", "links": "like"}, "'links' is 'like', expected a list of names"),
         ({"method": "perturb", "share": "half"}, "'share' is 'half', expected a number"),
@@ -349,6 +352,10 @@ def test_wrong_steps_are_named(world):
     ]:
         with pytest.raises(InputError, match=message):
             apply_steps(target, [step])
+    told, steps = [], [{"method": "drop-strengths"}, {"method": "blur"}]
+    with pytest.raises(InputError, match=r"^steps.json: step 2: method 'blur'"):
+        apply_steps(target, steps, progress=told.append, where="steps.json: ")
+    assert told == []  # all are looked at first
 
 
 def test_what_is_left_out_is_gone_and_all_else_stays(world):

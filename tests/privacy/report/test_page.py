@@ -98,7 +98,8 @@ def test_the_page_says_what_it_means_and_what_to_do(network):
     text = report.html()
     assert text.count('class="plot"') == 2
     assert "of 100 people whom the intruder looks for" in text
-    assert "advise --max-risk 0.08 --max-highest 0.5 --out" in text
+    assert "privacy advise NETWORK --max-risk 0.08 --max-highest 0.5 --out" in text
+    assert "privacy anonymise NETWORK RELEASE --steps steps.json --key key.parquet" in text
     assert "Only one row fits this person" in text
     for test in ("Singling out", "Linkability", "Inference"):
         assert test in text
@@ -189,7 +190,7 @@ def test_what_is_within_its_limits_is_published_as_it_is(network):
     limits = Limits(risk=1.0)
     text = risk_report(network, limits=limits)[0].markdown()
     assert f"That is within your limits ({limits.words()}): nothing has to be coarsened." in text
-    assert "2. Publish under new ids: telic privacy anonymise, with a key you lock up." in text
+    assert "2. Publish under new ids: telic privacy anonymise NETWORK RELEASE --key" in text
     assert "After the release described below" not in text
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -60,6 +62,12 @@ def test_reasons_are_those_of_the_accesses(folder, judged):
     page = own.report().html()
     assert "Simulated" in page
     assert "healthcare provider" in page
+    shown = own.report().tables[0]
+    assert "origin" in shown.columns
+    assert [row[0] for row in shown.rows] == [one["at"][:19].replace("T", " ") for one in own.rows]
+    without = replace(own, rows=[one | {"origin": None, "practised": None} for one in own.rows])
+    left = {"origin", "practised"}
+    assert [*without.report().tables[0].columns] == [c for c in shown.columns if c not in left]
 
 
 def test_users_can_stand_under_pseudonyms(folder, judged):

@@ -201,7 +201,10 @@ def test_topics_of_encounters_and_as_many_as_there_are_practices():
         own = np.unique(log.access_encounter[log.access_user == user])
         np.testing.assert_array_equal(np.flatnonzero(opened[[user]].toarray()[0]), own)
     assert opened.max() == 1
-    found = discover(log, method="lda", document="encounter", n_topics="measured", restarts=1)
+    told: list[str] = []
+    options = {"method": "lda", "document": "encounter", "restarts": 1, "progress": told.append}
+    found = discover(log, n_topics="measured", **options)
+    assert told[0] == "number of topics"
     assert found.details["document"] == "encounter"
     beyond_chance = discover(log, restarts=1).details["n_practices"]
     assert found.details["n_topics"] == beyond_chance > 2

@@ -88,7 +88,7 @@ def test_json_keeps_its_contract_and_reads_back(tmp_path, hospital, found):
         file.write_text(damaged)
         with pytest.raises(InputError, match=r"cannot be read.*discover LOG --out FOLDER"):
             read_discovery(file, log)
-    with pytest.raises(InputError, match=r"No such file.*discover LOG --out FOLDER"):
+    with pytest.raises(InputError, match=r"no such file or folder\. .*discover LOG --out FOLDER"):
         read_discovery(tmp_path / "nothere", log)
 
 

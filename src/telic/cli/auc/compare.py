@@ -42,18 +42,19 @@ def compare(
     from telic.report import Report
 
     if report is not None:
-        check_output(report, reads=[table], overwrite=overwrite)
+        check_output(report, kind="page", reads=[table], overwrite=overwrite)
     rows = read_labelled(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )
     with steps("methods", len(METHODS)) as tell:
         found = compare_rankers(table.name, rows, scaling=scaling, runs=runs, progress=tell)
-    named = f"{table.name}, positive {rows.positive_label}, {runs} splits, {scaling}"
+    splits = f"{runs} random 80/20 split{'s' * (runs > 1)}"
+    named = f"{table.name}, positive {rows.positive_label}, {splits}, {scaling}"
     shown = comparison_table(found, named)
     if report is not None:
         page = Report(
             "Methods compared",
-            f"{table.name}: {runs} random 80/20 splits, scaling {scaling}, positive label "
+            f"{table.name}: {splits}, scaling {scaling}, positive label "
             f"{rows.positive_label}; each method's parameter by 5-fold cross-validation on the "
             "first split.",
         )
@@ -82,7 +83,7 @@ def diagnose(
     from telic.auc.report import diagnosis_page
     from telic.auc.table_ranker import read_labelled
 
-    check_output(report, reads=[table], overwrite=overwrite)
+    check_output(report, kind="page", reads=[table], overwrite=overwrite)
     rows = read_labelled(
         table, label=label, positive=positive, drop=drop or (), one_hot=one_hot or ()
     )

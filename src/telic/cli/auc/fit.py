@@ -60,17 +60,19 @@ def fit(
 ) -> None:
     """Fit a ranker, measure it on held-out rows, fit again on all rows and save it.
 
-    With --memory or --cluster the table is a Parquet file of numbers, which is read in pieces.
+    With --memory or --cluster the table is a Parquet file of numbers, which is read in pieces; then
+    --beta cv looks at 100,000 of the rows at most.
     """
     from telic.auc.report import measures, page
     from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
-    from telic.auc.table_ranker import fit_measured, read_labelled
+    from telic.auc.table_ranker import KIND, fit_measured, read_labelled
     from telic.data import check_output
 
-    for file in filter(None, (model, report)):
-        check_output(file, reads=[table], overwrite=overwrite)
     if report is not None and model.resolve() in (report.resolve(), *report.resolve().parents):
         raise InputError(f"--report {report}: is in the model's folder. Choose another name.")
+    for file, kind in ((model, KIND), (report, "page")):
+        if file is not None:
+            check_output(file, kind=kind, reads=[table], overwrite=overwrite)
     given = None if beta == "cv" else _number("--beta", beta)
     rule = _rule(threshold)
     options: dict[str, Any] = {
@@ -88,10 +90,9 @@ def fit(
         steps_or_job(job, "fit", None if given is None else 2) as tell,
     ):
         if job:
-            if given is None or one_hot:
-                wrong = "--one-hot" if one_hot else "--beta cv"
+            if one_hot:
                 raise InputError(
-                    f"{wrong} reads the table whole. Leave out --memory and --cluster."
+                    "--one-hot reads the table whole. Leave out --memory and --cluster."
                 )
             design, chosen = design_of(table, label=label, positive=positive, drop=drop or ())
             assert label is not None
@@ -176,7 +177,7 @@ def rank(
     from telic.data import atomic_path, check_output
 
     if output is not None:
-        check_output(output, reads=[table, model], overwrite=overwrite)
+        check_output(output, kind="CSV", reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     source, X = ranker.read(table)
     scores = ranker.score(X)
@@ -216,7 +217,7 @@ def evaluate(
     from telic.data import check_output
 
     if report is not None:
-        check_output(report, reads=[table, model], overwrite=overwrite)
+        check_output(report, kind="page", reads=[table, model], overwrite=overwrite)
     ranker = Ranker.load(model)
     rows = read_labelled(
         table,

@@ -69,7 +69,7 @@ def evaluate(
         if not 1 <= n <= 200:
             raise InputError(f"--candidates is {n}, expected 1 to 200.")
     if report:
-        check_output(report, reads=[log, queries], overwrite=overwrite)
+        check_output(report, kind="page", reads=[log, queries], overwrite=overwrite)
     replay = replay_of(
         log, queries, skip=skip_bad_rows, min_compositions=min_compositions, min_users=min_users
     )

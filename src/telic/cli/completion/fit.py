@@ -48,8 +48,9 @@ Column = Annotated[
 Duplicates = Annotated[
     Any,  # fit_files says which there are
     typer.Option(
+        metavar="<str>",
         help="What to do about a phrase listed twice with different weights: raise (an "
-        "error), add or max."
+        "error), add or max.",
     ),
 ]
 Deny = Annotated[
@@ -149,12 +150,13 @@ def fit(
 ) -> None:
     """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
     from telic.completion import fit_files
+    from telic.completion.box.completer import KIND
     from telic.completion.engine.keyboards import keys_beside
     from telic.data import check_output
 
     files = [*sources, *([queries] if queries else [])]
     reads = [*files, deny, synonyms]
-    check_output(out, reads=reads, overwrite=overwrite)
+    check_output(out, kind=KIND, reads=reads, overwrite=overwrite)
     if keyboard:
         keys_beside(keyboard)  # says what is wrong with it before the fit
     (score,) = relevances_of([relevance])
@@ -228,8 +230,9 @@ def inspect(
     verify: Annotated[
         bool,
         typer.Option(
+            "--verify",
             help="Compare every file with its hash, not only those that changed since the "
-            "last check."
+            "last check.",
         ),
     ] = False,
     as_json: Json = False,

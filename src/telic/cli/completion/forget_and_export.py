@@ -117,7 +117,7 @@ def export_log(
     from telic.data import atomic_path, check_output
     from telic.data.ubi import of_tenant, read_ubi
 
-    check_output(out, reads=[recorded], overwrite=overwrite)
+    check_output(out, kind="composition log", reads=[recorded], overwrite=overwrite)
     check_log(out)
     table, left_out = read_ubi(recorded)
     if tenant is not None:

@@ -37,7 +37,8 @@ SessionGap = Annotated[
     typer.Option(help="Signals: minutes without a search that end a session.", min=0.1),
 ]
 SkipBadRows = Annotated[
-    bool, typer.Option(help="Leave out and count rows that break the contract.")
+    bool,
+    typer.Option("--skip-bad-rows", help="Leave out and count rows that break the contract."),
 ]
 Window = Annotated[float, typer.Option(help="Minutes for which an opened app counts.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]

@@ -48,7 +48,8 @@ def signals(
         int, typer.Option(help="Test at most this many submissions, drawn at random.", min=100)
     ] = 10_000,
     skip_bad_rows: Annotated[
-        bool, typer.Option(help="Leave out and count rows that cannot be used.")
+        bool,
+        typer.Option("--skip-bad-rows", help="Leave out and count rows that cannot be used."),
     ] = False,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -60,6 +61,7 @@ def signals(
     that were opened before. telic learns from half of the users and tests on the other half, later
     in time. Controls, in which there is nothing to find, show what the measure itself makes up.
     """
+    from telic.completion.box.completer import KIND
     from telic.completion.fit.from_files import searches_found, searches_of, with_words
     from telic.completion.fit.from_searches import completer_of_searches
     from telic.completion.fit.sources import read_sources
@@ -69,8 +71,9 @@ def signals(
     from telic.data import check_output
 
     chosen = groups_of(groups, "--groups")
-    for out in filter(None, (report, model)):
-        check_output(out, reads=log, overwrite=overwrite)
+    for out, kind in ((report, "page"), (model, KIND)):
+        if out is not None:
+            check_output(out, kind=kind, reads=log, overwrite=overwrite)
     if not holds_compositions(log):
         refuse_given(context, ["window"], "without a composition log")
     with steps("signals") as progress:

@@ -22,9 +22,7 @@ def simulate(
     out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
     setting: Annotated[
         str,
-        typer.Option(
-            help="calibrated, inattentive or readers (docs/measured/data-card-typists.md)."
-        ),
+        typer.Option(help="calibrated, inattentive or readers, as the data card of typists says."),
     ] = "calibrated",
     attention: Annotated[
         float | None,
@@ -44,17 +42,23 @@ def simulate(
     outdated: Annotated[
         bool,
         typer.Option(
+            "--outdated",
             help="With --queries: write an older catalogue, without some of the phrases in the "
-            "log's lists."
+            "log's lists.",
         ),
     ] = False,
-    phones: Annotated[bool, typer.Option(help="Give the typists phones with apps.")] = False,
+    phones: Annotated[
+        bool, typer.Option("--phones", help="Give the typists phones with apps.")
+    ] = False,
     strength: Annotated[
         float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
     ] = 0.5,
     independent: Annotated[
         bool,
-        typer.Option(help="With --phones, a control: give each composition the apps of another."),
+        typer.Option(
+            "--independent",
+            help="With --phones, a control: give each composition the apps of another.",
+        ),
     ] = False,
     pairs: Annotated[
         Path | None,
@@ -80,9 +84,10 @@ def simulate(
         raise InputError("--outdated needs --queries: it is the catalogue that is older.")
     if queries and queries.resolve() == out.resolve():
         raise InputError(f"--queries names {out}, where the log goes. Choose another name.")
-    for path in filter(None, (out, queries)):
-        check_output(path, reads=[catalogue, pairs], overwrite=overwrite)
-        check_log(path)
+    for path, kind in ((out, "composition log"), (queries, "query log")):
+        if path is not None:
+            check_output(path, kind=kind, reads=[catalogue, pairs], overwrite=overwrite)
+            check_log(path)
     phrases, affinity = (
         affinity_of_pairs(pairs)
         if pairs

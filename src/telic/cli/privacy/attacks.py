@@ -19,7 +19,6 @@ from telic.cli.jobs import (
 )
 from telic.cli.privacy.files import (
     find_truth,
-    read_json,
     read_steps,
     split_names,
     write_candidates,
@@ -43,6 +42,8 @@ from telic.cli.privacy.options import (
     app,
 )
 from telic.report.table import Table
+
+RULES = 'an object such as {"yob": "exact", "tweets": {"tolerance": 5}}'
 
 
 @app.command()
@@ -75,12 +76,16 @@ def attack(
     steps: Steps = None,
     reconfigured: Annotated[
         bool,
-        typer.Option(help="First remove the links with the commonest strength (Section 7.6.2)."),
+        typer.Option(
+            "--reconfigured",
+            help="First remove the links with the commonest strength (Section 7.6.2).",
+        ),
     ] = False,
     eliminate: Annotated[
         bool,
         typer.Option(
-            help="Beyond the dissertation: one target's only match is no match of any other."
+            "--eliminate",
+            help="Beyond the dissertation: one target's only match is no match of any other.",
         ),
     ] = False,
     added: Added = 0.0,
@@ -97,6 +102,7 @@ def attack(
 ) -> None:
     """Run DeHIN: find the target's users in the auxiliary network (Section 7.5)."""
     from telic.data import check_output
+    from telic.data.json_files import read_json
     from telic.hin import read_network
     from telic.privacy import Adversary, LinkErrors, measured_attack
     from telic.privacy.anonymisers.complete_graph import without_majority_strength
@@ -107,7 +113,9 @@ def attack(
     errors = LinkErrors(added, changed, missing)
     reads = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
     if candidates is not None:
-        check_output(candidates, reads=reads, overwrite=overwrite)
+        check_output(candidates, kind="candidates", reads=reads, overwrite=overwrite)
+    repeated = read_steps(steps)
+    override = None if rules is None else read_json(rules, dict, RULES)
     with (
         job_of(
             memory,
@@ -125,9 +133,12 @@ def attack(
         node_type = target_type(published, node_type)
         # Steps that the publisher described are repeated on what is known, as an attacker would.
         known = apply_steps(
-            read_network(auxiliary), read_steps(steps), only=COARSENINGS, node_type=node_type
+            read_network(auxiliary),
+            repeated,
+            only=COARSENINGS,
+            node_type=node_type,
+            where=f"{steps}: ",
         )
-        override = None if rules is None else read_json(rules, dict)
         adversary = Adversary.of(
             published,
             node_type=node_type,

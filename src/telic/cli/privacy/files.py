@@ -1,6 +1,5 @@
 """Files that the privacy commands read and write beside networks."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,25 +28,12 @@ def read_loss(net: "Network", node_type: str, column: str) -> Any:
     return table.column(column).to_numpy()
 
 
-def read_json(path: Path, kind: type) -> Any:
-    """Read a JSON file that holds a list or an object."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON ({error}).") from None
-    if not isinstance(content, kind):
-        expected = "an object" if kind is dict else "a list"
-        raise InputError(f"{path}: expected {expected}.")
-    return content
-
-
 def read_steps(path: Path | None) -> list[Any]:
     """Read the steps of a release; no file, no steps."""
-    steps = [] if path is None else read_json(path, list)
-    for number, step in enumerate(steps):
-        if not isinstance(step, dict):
-            raise InputError(f"{path}: step {number + 1} is {step!r}, expected an object.")
-    return steps
+    from telic.data.json_files import read_json
+    from telic.privacy.anonymisers.release_steps import EXAMPLE
+
+    return [] if path is None else read_json(path, list, f"a list of steps such as [{EXAMPLE}]")
 
 
 def find_truth(
@@ -63,9 +49,16 @@ def find_truth(
         return None, "not given"
     if kind in ("ids", "auto"):
         found = same_ids(known, published, node_type)
+        if kind == "ids" and (found < 0).all():  # nobody would be found, which is no protection
+            raise InputError(
+                "--truth ids: none of the target's ids is in the auxiliary network. Give the key "
+                "that anonymise wrote, or none."
+            )
         if kind == "ids" or (found >= 0).all():
             return found, "ids are kept"
         return None, f"not given ({int((found < 0).sum())} target ids are not auxiliary ids)"
+    if not Path(kind).exists():
+        raise InputError(f"--truth {kind}: no such file, expected ids, auto, none or a file.")
     try:
         table = pq.ParquetFile(kind).read()
     except (OSError, pa.ArrowException) as error:

@@ -41,7 +41,7 @@ def simulate(
     from telic.hin import write_network
     from telic.simulate.microblog import Community, earlier_snapshot, microblog
 
-    check_output(out, overwrite=overwrite)
+    check_output(out, kind="simulated networks", overwrite=overwrite)
     group = Community(density, size, isolated)
     with atomic_path(out) as temporary, steps_shown("simulate", 2) as begin:
         begin("drawing users and links")
@@ -83,7 +83,9 @@ def convert(
             help="Whether an edge list's first line names its columns; default: detected."
         ),
     ] = None,
-    undirected: Annotated[bool, typer.Option(help="Every line links both ways.")] = False,
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="Every line links both ways.")
+    ] = False,
     duplicates: Annotated[str, typer.Option(help="'raise', or 'sum' up repeated links.")] = "raise",
     project: Annotated[
         str | None, typer.Option(help="Keep this node type; --path says how it is linked.")
@@ -105,7 +107,9 @@ def convert(
 
     if (project is None) != (path is None):
         raise InputError("--project and --path go together: a node type, and how it is linked.")
-    check_output(out, reads=[source], overwrite=overwrite)
+    written = {".graphml": ("GraphML", write_graphml), ".csv": ("CSV", write_edge_list)}
+    kind, write = written.get(out.suffix, ("network", write_network))
+    check_output(out, kind=kind, reads=[source], overwrite=overwrite)
     with steps_shown("convert", 2) as begin:
         begin("reading")
         network = _read(source, columns, header, undirected, duplicates)
@@ -118,8 +122,7 @@ def convert(
                 paths.setdefault(name.strip(), []).append(way)
             network = projected(network, project, paths)
         begin("writing")
-        writers = {".graphml": write_graphml, ".csv": write_edge_list}
-        writers.get(out.suffix, write_network)(network, out)
+        write(network, out)
     if as_json:
         print_json({"path": str(out), **_sizes(network)})
         return

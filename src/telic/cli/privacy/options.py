@@ -25,7 +25,9 @@ Attributes = Annotated[
 MaxDistance = Annotated[
     int | None,
     typer.Option(
-        min=0, help="How many links the intruder follows; default: until nothing changes."
+        min=0,
+        metavar="<int>",  # shorter than "<int range>": the help has room for long options
+        help="How many links the intruder follows; default: until nothing changes.",
     ),
 ]
 KnownIds = Annotated[

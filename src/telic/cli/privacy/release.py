@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_json, show
-from telic.cli.privacy.files import read_json, read_steps, split_names, write_parquet
+from telic.cli.privacy.files import read_steps, split_names, write_parquet
 from telic.cli.privacy.options import (
     Added,
     AsJson,
@@ -38,6 +38,7 @@ MaxHighest = Annotated[
 MaxUnique = Annotated[
     float | None, typer.Option(help="Highest share of users who are alone of their kind.")
 ]
+WEIGHTS = 'an object such as {"yob": 2, "follow": 0.5}'
 MaxTail = Annotated[
     float | None, typer.Option(help="Highest mean risk of the 1 % of users who are worst off.")
 ]
@@ -48,7 +49,7 @@ def anonymise(
     network: NetworkFolder,
     out: Annotated[Path, typer.Argument(help="Folder to write the release to.")],
     steps: Steps = None,
-    keep_ids: Annotated[bool, typer.Option(help="Do not replace any ids.")] = False,
+    keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Do not replace any ids.")] = False,
     public: Annotated[
         str | None,
         typer.Option(
@@ -85,20 +86,22 @@ def anonymise(
     from telic.privacy.protected import target_type
     from telic.privacy.utility.utility_loss import STRUCTURE_USERS, utility_loss
 
-    check_output(out, reads=[network, steps], overwrite=overwrite)
+    check_output(out, kind="network", reads=[network, steps], overwrite=overwrite)
     if key is not None:
         if key.resolve().is_relative_to(out.resolve()):
             raise InputError(
                 f"--key {key}: is in the release, whose readers must not have it. Choose another "
                 "folder."
             )
-        check_output(key, reads=[network, steps], overwrite=overwrite)
+        check_output(key, kind="key", reads=[network, steps], overwrite=overwrite)
+    todo = read_steps(steps)
     net = read_network(network)
     node_type = target_type(net, node_type)
-    todo = read_steps(steps)
     with steps_shown("anonymise", len(todo) + 2) as begin:
         draw = secrets.randbits(128) if seed is None else seed
-        release = apply_steps(net, todo, seed=draw, node_type=node_type, progress=begin)
+        release = apply_steps(
+            net, todo, seed=draw, node_type=node_type, progress=begin, where=f"{steps}: "
+        )
         begin("measuring what is lost")
         loss = utility_loss(net, release, node_type=node_type)
         made = release  # with the nodes still in their order
@@ -189,6 +192,7 @@ def advise(
 ) -> None:
     """Find the release under stated limits that loses least, and confirm it by attack."""
     from telic.data import atomic_path, check_output, refuse_unwritable
+    from telic.data.json_files import read_json
     from telic.data.own_outputs import refuse_read
     from telic.hin import read_network
     from telic.privacy import Adversary, Limits
@@ -204,12 +208,13 @@ def advise(
 
     limits = Limits(max_risk, max_highest, max_unique, max_worst)
     if out is not None:
-        check_output(out, reads=[network, weights, resume], overwrite=overwrite)
+        check_output(out, kind="JSON", reads=[network, weights, resume], overwrite=overwrite)
     if resume is not None:
         refuse_unwritable(resume)
         refuse_read(resume, [network, weights])
         if out is not None and out.resolve() == resume.resolve():
             raise InputError(f"--resume names {resume}, where the steps go. Choose another name.")
+    weigh = None if weights is None else read_json(weights, dict, WEIGHTS)
     net = read_network(network)
     adversary = Adversary.of(
         net,
@@ -230,7 +235,7 @@ def advise(
             progress=begin,
             seconds=seconds,
             resume=resume,
-            weights=None if weights is None else read_json(weights, dict),
+            weights=weigh,
         )
     if out is not None:
         with atomic_path(out) as temporary:
@@ -303,7 +308,9 @@ def report(
     changed: Changed = 0.0,
     missing: Missing = 1.0,
     worst: Annotated[int, typer.Option(min=0, help="Users at highest risk to list.")] = 10,
-    show_ids: Annotated[bool, typer.Option(help="Print user ids in the report.")] = False,
+    show_ids: Annotated[
+        bool, typer.Option("--show-ids", help="Print user ids in the report.")
+    ] = False,
     node_type: NodeType = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -320,7 +327,7 @@ def report(
     errors = LinkErrors(added, changed, missing)
     given = max_risk, max_highest, max_unique, max_worst
     limits = None if given == (None,) * 4 else Limits(*given)
-    check_output(out, reads=[network, auxiliary], overwrite=overwrite)
+    check_output(out, kind="page", reads=[network, auxiliary], overwrite=overwrite)
     with steps_shown("report") as begin:
         begin("reading")
         net = read_network(network)

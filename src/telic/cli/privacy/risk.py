@@ -48,9 +48,11 @@ def risk(
         str | None,
         typer.Option(help="A numeric column with what a user loses when found, l(t) in [0, 1]."),
     ] = None,
-    worst: Annotated[int, typer.Option(min=0, help="List this many users at highest risk.")] = 0,
+    worst: Annotated[
+        int, typer.Option(min=0, metavar="<int>", help="List this many users at highest risk.")
+    ] = 0,
     show_ids: Annotated[
-        bool, typer.Option(help="With --worst: name these users by their ids.")
+        bool, typer.Option("--show-ids", help="With --worst: name these users by their ids.")
     ] = False,
     node_type: NodeType = None,
     memory: Memory = None,
@@ -141,7 +143,7 @@ def risk(
         ids = net.ids(node_type)
         out["worst"] = [
             {
-                "user": ids[int(v)].as_py() if show_ids else int(v),
+                "user": ids[int(v)].as_py() if show_ids else int(v) + 1,
                 "k": int(sizes[v]),
                 "risk": float((1 if weights is None else weights[v]) / sizes[v]),
             }

@@ -91,11 +91,11 @@ def discover(
     """Find specialties: their users, diagnoses by lift, and the code that names each, if any."""
     from telic.data import check_output
     from telic.specialty.discovery.discover import discover as find
-    from telic.specialty.later_logs.kept_findings import findings_of
+    from telic.specialty.later_logs.kept_findings import KIND, findings_of
     from telic.specialty.report.tables import specialties_table
 
     if out is not None:
-        check_output(out, reads=[log, code_table], overwrite=overwrite)
+        check_output(out, kind=KIND, reads=[log, code_table], overwrite=overwrite)
     records = read(log, skip_bad_rows, code_table)
     beside = Path("telic-discover") if out is None else out
     reads = [log, code_table]

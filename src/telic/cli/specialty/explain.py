@@ -65,6 +65,7 @@ def explain(
     from telic.specialty.alarms.colleagues import care_of
     from telic.specialty.alarms.explained_alarms import check_status, judge, lines
     from telic.specialty.alarms.fhir_audit_events import write_audit_events
+    from telic.specialty.later_logs.kept_findings import KIND
     from telic.specialty.pseudonyms import Pseudonyms
     from telic.specialty.report.tables import alarms_table, drift_table, queue_table, snooping_table
 
@@ -72,9 +73,9 @@ def explain(
     if keep is not None:
         if found is None or not found.is_dir():
             raise InputError("--keep needs --found with a folder that `discover --out` wrote.")
-        check_output(keep, reads=[log, found, code_table], overwrite=overwrite)
+        check_output(keep, kind=KIND, reads=[log, found, code_table], overwrite=overwrite)
     if audit_events is not None:
-        check_output(audit_events, reads=[log, found, code_table], overwrite=overwrite)
+        check_output(audit_events, kind="JSON", reads=[log, found, code_table], overwrite=overwrite)
     records = read(log, skip_bad_rows, code_table)
     discovery, before, carried = known(records, found, method, seed, threads)
     care = care_of(records)
@@ -134,8 +135,9 @@ def patient(
     from telic.specialty.pseudonyms import Pseudonyms
 
     if out is not None:
-        check_output(out, reads=[log, found, code_table], overwrite=overwrite)
-        if out.suffix not in (".csv", ".json", ".html"):
+        kind = {".csv": "CSV", ".json": "JSON", ".html": "page"}.get(out.suffix)
+        check_output(out, kind=kind, reads=[log, found, code_table], overwrite=overwrite)
+        if kind is None:
             raise InputError(f"{out}: expected a name that ends in .csv, .json or .html.")
     records = read(log, skip_bad_rows, code_table)
     discovery, before, _ = known(records, found, "residuals", seed, 1)

@@ -22,9 +22,11 @@ Log = Annotated[
     Path, typer.Argument(help="Folder of an access log (docs/reference/data-contracts.md, 3).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed.")]
 Threads = Annotated[int, typer.Option(min=1, help="Does not change the result.")]
-SkipBad = Annotated[bool, typer.Option(help="Skip and count rows that break the contract.")]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad-rows", help="Skip and count rows that break the contract.")
+]
 CodeTable = Annotated[
     Path | None, typer.Option(help="CSV or Parquet with columns code, category, label.")
 ]
@@ -37,7 +39,9 @@ Found = Annotated[
 ]
 
 
-ShowIds = Annotated[bool, typer.Option(help="Show the log's user ids instead of pseudonyms.")]
+ShowIds = Annotated[
+    bool, typer.Option("--show-ids", help="Show the log's user ids instead of pseudonyms.")
+]
 Pipeline = Annotated[
     str,
     typer.Option(

@@ -44,7 +44,7 @@ def report(
     from telic.specialty.recognition.classifiers import pipeline_names
     from telic.specialty.report.page import full_report
 
-    check_output(out, reads=[log, found, code_table], overwrite=overwrite)
+    check_output(out, kind="page", reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
     records = read(log, skip_bad_rows, code_table)
     discovery, before, _ = known(records, found, method, seed, threads)

@@ -1,6 +1,7 @@
 """`telic specialty review`: the queue of alarms that people work through."""
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,13 +20,13 @@ app = typer.Typer(
 Store = Annotated[
     str,
     typer.Option(
-        help="sqlite:///FILE.sqlite (made if missing) or postgresql+psycopg://USER@HOST/DB."
+        help="sqlite:///FILE.sqlite (`add` makes it) or postgresql+psycopg://USER@HOST/DB."
     ),
 ]
 
 
-def open_queue(store: str) -> "ReviewQueue":
-    """Open a store, or say what it takes."""
+def open_queue(store: str, *, new: bool = False) -> "ReviewQueue":
+    """Open a store, or say what it takes; only a `new` one may be a file that is not there yet."""
     from telic.errors import InputError
 
     try:
@@ -35,6 +36,11 @@ def open_queue(store: str) -> "ReviewQueue":
             "the review queue needs SQLAlchemy: pip install 'telic[serve]' "
             "(for PostgreSQL 'telic[postgresql]')."
         ) from None
+    kind, _, file = store.partition(":///")
+    if kind == "sqlite" and file and not new and not Path(file).is_file():
+        raise InputError(
+            f"--store {store}: no such file. `telic specialty review add` makes the store."
+        )
     return ReviewQueue(store)
 
 
@@ -43,7 +49,9 @@ def add(
     log: Log,
     store: Store,
     found: Found = None,
-    limit: Annotated[int, typer.Option(min=0, help="Open alarms to add, at most.")] = 1000,
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="<int>", help="Open alarms to add, at most.")
+    ] = 1000,
     seed: Seed = 0,
     skip_bad_rows: SkipBad = False,
     code_table: CodeTable = None,
@@ -52,7 +60,7 @@ def add(
     from telic.specialty.alarms.colleagues import care_of
     from telic.specialty.alarms.explained_alarms import judge
 
-    with closing(open_queue(store)) as queue:
+    with closing(open_queue(store, new=True)) as queue:
         records = read(log, skip_bad_rows, code_table)
         discovery, before, _ = known(records, found, "residuals", seed, 1)
         alerts = judge(records, discovery, before=before, care=care_of(records))

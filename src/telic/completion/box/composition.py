@@ -94,6 +94,7 @@ class Composition:
         self._shown: tuple[bytes, list[int], float] | None = None
         self._last: Keystroke | None = None
         self._gains = Gains(completer.n)
+        self._checks = completer.do_no_harm and completer.model != "static"
         self._now = time.time_ns() // 1000 if at is None else at
         self._first_at: float | None = None
         self._user_signals: UserSignals | None = None
@@ -146,7 +147,7 @@ class Composition:
             # Of equal ones, the more relevant first.
             order = sorted(order, key=scores.tolist().__getitem__, reverse=True)
         ids = numbers.tolist()
-        if completer.do_no_harm:
+        if self._checks:
             self._gains.add(numbers, order, served=served)
         if not served:
             # The static order knows no query that one user alone submitted.
@@ -244,7 +245,7 @@ class Composition:
             return Lesson(query, at=self._now + round(1e6 * seconds), began=self._now)
         if last is None:
             return Lesson(query)
-        if self.completer.do_no_harm:
+        if self._checks:
             gains = self._gains.mean(number)
         if self.completer.model != "adaqac-online" or last.columns is None:
             return Lesson(query, gains=gains)
@@ -343,9 +344,9 @@ class Composition:
         return number
 
     def _texts(self, numbers: list[int]) -> list[str]:
-        index = self.completer.index
-        phrases = iter(index.phrases([number for number in numbers if number < len(index)]))
-        return [next(phrases) if n < len(index) else self._text_beyond(n) for n in numbers]
+        index, size = self.completer.index, len(self.completer.index)
+        phrases = iter(index.phrases([number for number in numbers if number < size]))
+        return [next(phrases) if n < size else self._text_beyond(n) for n in numbers]
 
     def _text_beyond(self, number: int) -> str:
         """Return the text of a number that is no id of the index."""

@@ -53,9 +53,10 @@ class OwnQueries:
         cls, completer: "Completer", user: "UserState", through: Filter | None = None
     ) -> "OwnQueries":
         """Look up and score the queries of a user's history, those that pass a filter."""
-        if completer.relevance.factors[1] <= 0 and completer.signals is None:
+        history = user.history
+        if not history or (completer.relevance.factors[1] <= 0 and completer.signals is None):
             return cls([], [], {}, [])
-        known, history = user.places(completer.index), user.history
+        known = user.places(completer.index)
         others: dict[str, int] = {}
         places = [known[query] for query in history]
         live = completer.live

@@ -5,6 +5,7 @@ Everything is counted from *before* the composition that it scores.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -74,7 +75,7 @@ class Relevance:
         """Whether its weight is to be tuned on validation."""
         return self.name.endswith("-s")
 
-    @property
+    @cached_property
     def factors(self) -> np.ndarray:
         """Weights over deviations, in the order popular, personal, recent."""
         return np.array([self.popular, self.personal, self.recent]) / np.array(self.deviations)

@@ -63,10 +63,10 @@ class Gains:
         """Add a keystroke: its candidates in the static order, and their rows in the model's."""
         self.keystrokes += 1
         if len(self._numbers) < min(self._used + len(order), self._most):
-            more = min(2 * (self._used + len(order)), self._most) - len(self._numbers)
-            self._numbers = np.pad(self._numbers, (0, more))
-            self._seen = np.pad(self._seen, (0, more))
-            self._sums = np.pad(self._sums, ((0, more), (0, 0)))
+            room = min(2 * (self._used + len(order)), self._most)
+            self._numbers = _longer(self._numbers, room)
+            self._seen = _longer(self._seen, room)
+            self._sums = _longer(self._sums, room)
         self._used = add_gains(
             self._numbers,
             self._seen,
@@ -83,3 +83,9 @@ class Gains:
         slot = slot_of(self._numbers, self._used, number)
         gain, shown = self._sums[slot].tolist() if slot >= 0 else (0.0, 0.0)
         return gain / self.keystrokes, shown / self.keystrokes
+
+
+def _longer(values: np.ndarray, n: int) -> np.ndarray:
+    longer = np.zeros((n, *values.shape[1:]), values.dtype)
+    longer[: len(values)] = values
+    return longer

@@ -50,8 +50,11 @@ def read_judged(
             tuple(choice): (Measures(*found), final) for choice, found, final in content["judged"]
         }
         whose = content["of"]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path}: does not hold judged releases ({error}).") from None
+    except (OSError, ValueError, TypeError, KeyError):
+        raise InputError(
+            f"{path}: does not hold judged releases, as an earlier search left them. Name a new "
+            "file."
+        ) from None
     if whose != fingerprint(network, adversary, fields):
         raise InputError(f"{path}: is about another network, or another intruder. Name a new file.")
     return kept

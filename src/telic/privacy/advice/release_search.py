@@ -123,7 +123,7 @@ class ReleaseSearch:
         around = self.neighbourhood(links)
         if not around.entries:
             return found, True
-        for step in refine(start, around, self.adversary.distance, self.protected):
+        for step in refine(start, around, self.adversary.distance):
             found = measure(step.hashes[: self.protected])
             self.work += (self.size + around.entries) * (step.distance <= WHOLE_STEPS)
             if limits and not limits.met_by(found):

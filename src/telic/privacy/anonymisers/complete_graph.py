@@ -45,6 +45,9 @@ def complete_graph(
             f"complete graph: {len(names)} link types of {n} users are {len(names) * n * n} "
             f"links, more than {MAX_COMPLETE}. Publish a smaller sample."
         )
+    for name in strengths or {}:
+        if name not in names:
+            raise InputError(f"strengths: no link type of users is called {name!r}, of {names}.")
     rng = np.random.default_rng(seed)
     built = dict(network.links)
     for name in names:

@@ -41,6 +41,9 @@ ADDING = ("complete", "k-degree", "joint-k-degree", "edge-dp", "perturb")
 COARSENINGS = ("bin", "count-links", "drop-strengths", "drop-links", "generalise", "suppress")
 """Steps that anyone can repeat on the auxiliary network, so a good attacker does."""
 
+EXAMPLE = '{"method": "generalise", "attribute": "yob", "width": 5}'
+"""A step, as JSON has it."""
+
 
 def apply_steps(
     network: Network,
@@ -50,6 +53,7 @@ def apply_steps(
     only: Sequence[str] = tuple(METHODS),
     node_type: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    where: str = "",
 ) -> Network:
     """Apply steps such as ``{"method": "generalise", "attribute": "yob", "width": 5}`` in order.
 
@@ -66,13 +70,16 @@ def apply_steps(
         Who is to be protected: what a step is about that names no node type.
     progress : callable
         Told each step's method before it is applied.
+    where : str
+        What messages begin with, such as the file that the steps are from.
+
+    Raises
+    ------
+    InputError
+        Naming the step. All steps are looked at before the first is applied.
     """
-    for number, step in enumerate(steps):
-        options = dict(step)
-        method = options.pop("method", None)
-        if method not in METHODS:
-            raise InputError(f"step {number + 1}: method {method!r}. Methods are {[*METHODS]}.")
-        _check(options, f"step {number + 1} ({method})")
+    checked = [_checked(step, f"{where}step {number}") for number, step in enumerate(steps, 1)]
+    for number, (method, options, at) in enumerate(checked):
         if method not in only:
             continue
         if method not in COARSENINGS:
@@ -83,9 +90,32 @@ def apply_steps(
         progress(method)
         try:
             network = METHODS[method](network, **options)
-        except TypeError as error:  # an option missing or unknown
-            raise InputError(f"step {number + 1} ({method}): {error}.") from None
+        except InputError as error:
+            raise InputError(f"{at}: {error}") from None
     return network
+
+
+def _checked(step: Any, where: str) -> tuple[str, dict[str, Any], str]:
+    """Return a step's method, its options, and how messages name it."""
+    if not isinstance(step, Mapping):
+        raise InputError(f"{where} is {step!r}, expected an object such as {EXAMPLE}.")
+    options = dict(step)
+    method = options.pop("method", None)
+    if not isinstance(method, str) or method not in METHODS:
+        found = f"method {method!r}" if "method" in step else "it names no method"
+        raise InputError(f"{where}: {found}. Methods are {', '.join(METHODS)}.")
+    where = f"{where} ({method})"
+    _, *parameters = inspect.signature(METHODS[method]).parameters.values()
+    names = ", ".join(one.name for one in parameters)
+    lacking = [one.name for one in parameters if one.default is one.empty]
+    for name in lacking:
+        if name not in options:
+            raise InputError(f"{where}: lacks {name!r}. Its options are {names}.")
+    for name in options:
+        if name not in [one.name for one in parameters]:
+            raise InputError(f"{where}: has no option {name!r}. Its options are {names}.")
+    _check(options, where)
+    return method, options, where
 
 
 def _check(options: Mapping[str, Any], where: str) -> None:

@@ -24,6 +24,12 @@ def advice_section(page: Report, found: Advice) -> None:
     page.table(effects_table(found))
 
 
+PUBLISH = (
+    "2. Publish under new ids: telic privacy anonymise NETWORK RELEASE --key key.parquet. Lock the "
+    "key up, or make none."
+)
+
+
 def what_to_do(today: Risk, found: Advice | None) -> list[str]:
     """Say in numbered sentences what a publisher does next."""
     if found is None:
@@ -31,7 +37,8 @@ def what_to_do(today: Risk, found: Advice | None) -> list[str]:
             "1. Do not publish it on the strength of the mean alone: decide which risk "
             "you accept on average and for the person who is worst off.",
             "2. Make this page again with these limits, for example telic privacy report "
-            "--max-risk 0.05 --max-highest 0.2: it then describes a release that keeps them.",
+            "NETWORK PAGE --max-risk 0.05 --max-highest 0.2: it then describes a release that "
+            "keeps them.",
         ]
     several = len(found.adversary.attributes) > 1
     who = f" --node-type {found.adversary.node_type}" if several else ""
@@ -45,13 +52,13 @@ def what_to_do(today: Risk, found: Advice | None) -> list[str]:
         "(--weights) and ask again, or give access under a contract instead of publishing."
     )
     if found.limits.met_by(today):
-        return [first, "2. Publish under new ids: telic privacy anonymise, with a key you lock up."]
+        return [first, PUBLISH]
     return [
         first,
-        f"2. Make the release: telic privacy advise{who}{asked} --out steps.json, then telic "
-        f"privacy anonymise{who} --steps steps.json --key key.parquet{keep_ids(found)}. Give "
-        "advise the options that described the intruder for this page, if any. Lock the key up, "
-        "or make none.",
+        f"2. Make the release: telic privacy advise NETWORK{who}{asked} --out steps.json, then "
+        f"telic privacy anonymise NETWORK RELEASE{who} --steps steps.json --key key.parquet"
+        f"{keep_ids(found)}. Give advise the options that described the intruder for this page, "
+        "if any. Lock the key up, or make none.",
         f"3. {last}",
         "4. Before the next release of the same people, measure both together (telic privacy "
         "again): risks add up.",

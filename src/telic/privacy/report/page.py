@@ -205,7 +205,7 @@ def _worst_section(page: Report, found: RiskFindings, worst: int, show_ids: bool
     page.table(
         Table(
             "Users who are worst off"
-            + ("" if show_ids else " (row numbers; ids are printed on request only)"),
+            + ("" if show_ids else " (rows, counted from 1; ids are printed on request only)"),
             {
                 "User" if show_ids else "Row": "",
                 "users alike (k)": ",",
@@ -213,7 +213,7 @@ def _worst_section(page: Report, found: RiskFindings, worst: int, show_ids: bool
                 "told from the others by": "",
             },
             [
-                [str(ids[one.user]) if show_ids else one.user, *one[1:]]
+                [str(ids[one.user]) if show_ids else one.user + 1, *one[1:]]
                 for one in reasons(found, worst)
             ],
         )

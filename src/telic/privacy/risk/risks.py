@@ -266,7 +266,7 @@ def risks(
             )
         far = adversary.distance if taken else 0
         last = -1
-        for step in refine(start, around, far, size, known):
+        for step in refine(start, around, far, known):
             if far is not None or step.distance < ROWS:
                 last = step.distance
                 yield _judge(subset, step.distance, step.hashes[:size], weights)

@@ -196,15 +196,12 @@ class Step(NamedTuple):
     distance: int
     hashes: np.ndarray
     """Equal for nodes that look alike at this distance; not comparable with other steps'."""
-    kinds: int
-    """How many of the first `protected` nodes look different."""
 
 
 def refine(
     start: np.ndarray,
     around: Neighbourhood,
     distance: int | None,
-    protected: int,
     first: np.ndarray | None = None,
 ) -> Iterator[Step]:
     """Give the views at distance 0, 1, …; None: up to the first that tells nobody more apart.
@@ -215,14 +212,12 @@ def refine(
         Hashes of the profiles.
     around : Neighbourhood
     distance : int, optional
-    protected : int
-        How many of the nodes, the first ones, are counted.
     first : uint64 array, optional
         What `around` adds at distance 1, if that is known.
     """
     hashes = start
     every = count_kinds(hashes) if distance is None else -1
-    yield Step(0, hashes, count_kinds(hashes[:protected]))
+    yield Step(0, hashes)
     for step in range(1, WHOLE_STEPS + 1):
         if distance is not None and step > distance:
             return
@@ -231,18 +226,17 @@ def refine(
             mix_all(hashes)
         else:
             hashes = around.step(start, hashes)
-        kinds = count_kinds(hashes[:protected])
         # Nodes of every type: the protected ones may rest while others still change.
         before, every = every, count_kinds(hashes) if distance is None else -1
-        yield Step(step, hashes, kinds)
+        yield Step(step, hashes)
         if distance is None and every == before:
             return
-    classes = _Classes(hashes, around, protected)
+    classes = _Classes(hashes, around)
     step = WHOLE_STEPS
     while distance is None or step < distance:
         step += 1
         changed = classes.split()
-        yield Step(step, classes.number.astype(np.uint64), classes.kinds)
+        yield Step(step, classes.number.astype(np.uint64))
         if distance is None and not changed:
             return
 
@@ -269,11 +263,10 @@ class _Classes:
     and only the neighbours of nodes that did are looked at.
     """
 
-    def __init__(self, hashes: np.ndarray, around: Neighbourhood, protected: int) -> None:
+    def __init__(self, hashes: np.ndarray, around: Neighbourhood) -> None:
         self.number = np.unique(hashes, return_inverse=True)[1].astype(np.int64)
         self.sizes = np.bincount(self.number, minlength=len(hashes))
         self.count = int(self.number.max(initial=-1)) + 1
-        self.protected, self.kinds = protected, count_kinds(hashes[:protected])
         rows, columns, label = around.entries_of()
         order = np.argsort(columns, kind="stable")
         self.end = np.cumsum(np.bincount(columns, minlength=len(hashes)))
@@ -320,8 +313,8 @@ class _Classes:
         left_moves = ~left_keeps & (left > 0)
         self.sizes[classes] = np.maximum(left, best)
         fresh = np.full(len(starts), -1)
-        fresh[moves] = self._open(sizes[moves], nodes[starts[moves]])
-        left_fresh = self._open(left[left_moves], nodes[starts[first[left_moves]]])
+        fresh[moves] = self._open(sizes[moves])
+        left_fresh = self._open(left[left_moves])
         part = np.cumsum(opens_part) - 1
         moved = fresh[part] >= 0
         changed, new = nodes[moved], fresh[part[moved]]
@@ -334,12 +327,11 @@ class _Classes:
         self.number[changed] = new
         return len(changed) > 0
 
-    def _open(self, sizes: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """Number new classes, given their sizes and nodes of the same types."""
+    def _open(self, sizes: np.ndarray) -> np.ndarray:
+        """Number new classes, given their sizes."""
         new = self.count + np.arange(len(sizes))
         self.count += len(sizes)
         self.sizes[new] = sizes
-        self.kinds += int((members < self.protected).sum())
         return new
 
 
@@ -351,7 +343,7 @@ def farthest(flat: Flat, adversary: Adversary) -> np.ndarray:
         for layer in layers_of(number, links, flat.size, adversary.in_links)
     ]
     around = Neighbourhood(layers, flat.size, adversary.joint)
-    *_, last = refine(profiles(flat), around, adversary.distance, flat.protected)
+    *_, last = refine(profiles(flat), around, adversary.distance)
     return last.hashes
 
 

@@ -13,6 +13,7 @@
  *             box is submitted; without a form only the event is sent.
  *   token     what proves the user, signed by your server; a visitor's of the service's by default
  *   consent   says that who types agreed to be recorded, where the service records
+ *   no-submit does not tell the service what was searched for: it stores nothing, and learns nothing
  *   where     contexts to suggest within, as JSON: '{"category": "travel"}'
  *   boost     values of contexts that count as more popular, or less: '{"category": {"travel": 3}}'
  *   pad       bytes to which each request's body is filled up, or to twice, four times … as many
@@ -415,7 +416,8 @@
       this.composition = null;
       this.value = this.typed = suggestion.text;
       this.expand(false);
-      const told = this.wrong ? null : this.client.submit(query, composition).catch(() => {});
+      const tells = !this.wrong && !this.hasAttribute("no-submit");
+      const told = tells ? this.client.submit(query, composition).catch(() => {}) : null;
       const detail = { query, suggestion };
       const stays = !this.dispatchEvent(
         new CustomEvent("telic-search", { detail, bubbles: true, composed: true, cancelable: true }),

@@ -2,10 +2,10 @@
 
 Three things speak for an access, and are asked in turn: the people whom the user works with opened
 the record too; the users of the declared specialty see such patients; those who practise what the
-user practises do. Each is a figure (of `colleagues.py` or `coverage.py`), and counts as a reason
-from where on it is so many times as frequent among accesses as among records drawn at random, both
-without those that have a reason already. That is stricter than what raises an alarm: hardly a
-record is so strange to a specialty that it covers none of its diagnoses.
+user practises do. Each is a figure (of `colleagues.py` or `diagnosis_lifts.py`), and counts as a
+reason from where on it is so many times as frequent among accesses as among records drawn at
+random, both without those that have a reason already. That is stricter than what raises an alarm:
+hardly a record is so strange to a specialty that it covers none of its diagnoses.
 """
 
 from dataclasses import dataclass

@@ -6,6 +6,7 @@ recorded for it. An access log of contract 3 has part of that; `LACKING` says wh
 """
 
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,18 @@ class PatientLog:
         ]
         return Table("Accesses to your record", dict.fromkeys(COLUMNS, ""), rows)
 
+    def _on_a_page(self) -> Table:
+        """Return the rows with times to the second, without columns that are empty in all rows.
+
+        A page has room for no more: the reason stands last.
+        """
+        full = self.table()
+        filled = [any(column) for column in zip(*full.rows, strict=True)]
+        names = ["at (UTC)", *COLUMNS[1:]]
+        rows = [[row[0][:19].replace("T", " "), *row[1:]] for row in full.rows]
+        kept = [list(compress(row, filled)) for row in rows]
+        return Table(full.title, dict.fromkeys(compress(names, filled), ""), kept)
+
     def report(self) -> Report:
         """Return the page for the patient."""
         without = sum(one["reason"] == "no reason found" for one in self.rows)
@@ -67,7 +80,7 @@ class PatientLog:
         if self.simulated:
             page.note("Simulated: the hospital, its users and its accesses are invented.")
         page.section("Accesses")
-        page.table(self.table())
+        page.table(self._on_a_page())
         page.section("What this log does not hold")
         page.text(
             "Regulation (EU) 2025/327 (Article 9; Annex II, 3.2) asks for elements that are not in "

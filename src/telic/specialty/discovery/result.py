@@ -166,9 +166,10 @@ def read_discovery(file: str | Path, log: AccessLog) -> Discovery:
     try:
         content = json.loads(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # whose messages do not quote the file
+        missing = isinstance(error, FileNotFoundError)
+        wrong = "no such file or folder" if missing else f"cannot be read ({error})"
         raise InputError(
-            f"{file}: cannot be read ({error}). "
-            "Write findings with `telic specialty discover LOG --out FOLDER`."
+            f"{file}: {wrong}. Write findings with `telic specialty discover LOG --out FOLDER`."
         ) from None
     return discovery_from(content, log, source=file)
 

@@ -10,12 +10,11 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
-from telic.data.csv_separators import separator_of
+from telic.data.csv_separators import TORN, separator_of
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
 ON_BAD_ROW = ("raise", "skip")
-_TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _QUOTED = re.compile(r"(?<=columns, got )(\d+).*|: [^:]*['\"].*")
 """What a reader's message quotes from the file."""
 
@@ -149,7 +148,7 @@ def _read_raw(path: Path, names: list[str]) -> pa.Table:
 def unreadable(path: Path, error: Exception) -> InputError:
     """Say why a table cannot be read, without what stands in it: that may be ids."""
     reason = str(_with_row(path, error)).splitlines()[0]
-    if torn := _TORN.search(reason):
+    if torn := TORN.search(reason):
         return InputError(
             f"{path}: row {int(torn[1]) - 1}: has {torn[3]} values, expected {torn[2]}, one "
             "for each column. Write the file again."
