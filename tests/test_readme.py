@@ -109,6 +109,14 @@ def test_the_table_beside_other_engines_is_the_measured_one():
     assert "\n".join(expected) in (ROOT / "README.md").read_text(encoding="utf-8"), expected
 
 
+def test_each_kind_of_linear_model_is_faster_in_the_mean_as_a_page_says():
+    """If this fails, mend `docs/how-to/choose-an-estimator.md`."""
+    page = (ROOT / "docs" / "measured" / "optim-speed.md").read_text(encoding="utf-8")
+    means = {row["work"]: float(row["mean ratio"]) for row in first_table(page)}
+    assert {"lasso", "elastic net"} < set(means)
+    assert max(means.values()) < 1
+
+
 def test_the_gains_that_the_page_on_the_search_box_states_are_the_measured_ones():
     page = (ROOT / "docs" / "explain" / "completion.md").read_text()
     (lines,) = re.findall(r"(?m)(?:^\|.*\|\n)+", page.split("## What was found\n")[1])

@@ -25,14 +25,16 @@ def texts(completer, typed, **options):
     return [suggestion.text for suggestion in completer.suggest(typed, **options)]
 
 
-def test_white_space_of_a_change_is_tidied_and_control_characters_are_refused(tmp_path):
+def test_what_nobody_types_in_a_change_becomes_a_space(tmp_path):
     live = box(tmp_path).live
     live.put(" Teapot\n", 1.0)
-    live.increment("Tea \t rose", 2.0)
+    live.increment("Tea \t rose\x07", 2.0)
     assert [text for _, text, _ in live._forms] == ["Tea rose", "Teapot"]
     assert live.find("Tea rose") >= 0
-    with pytest.raises(InputError, match="has control characters"):
-        live.put("Tea\x07", 1.0)
+    with pytest.raises(InputError, match="phrase is '': expected something to match"):
+        live.put("\x07", 1.0)
+    assert live.delete("\x9fTea\x00rose")
+    assert live.find("Tea rose") < 0
 
 
 PHRASES = st.sampled_from(["a", "A", "ab", "abc", "b", "á b", "ba"])

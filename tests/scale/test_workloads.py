@@ -699,7 +699,7 @@ def test_options_of_a_fit_in_pieces_are_checked_before_any_row_is_read(options, 
 def test_beta_is_chosen_on_some_of_the_rows_that_are_not_held_out(tmp_path, monkeypatch):
     pq.write_table(labelled_table(2000).drop_columns("id"), tmp_path / "rows.parquet")
     design, label = design_of(tmp_path / "rows.parquet", label="fraud")
-    seen = []
+    seen, most_rows = [], table_in_pieces.SAMPLED_ROWS
 
     def chosen(rows, **options):
         seen.append((rows, options))
@@ -718,6 +718,8 @@ def test_beta_is_chosen_on_some_of_the_rows_that_are_not_held_out(tmp_path, monk
         np.concatenate, zip(*replace(design, share=share).blocks(0, 2000), strict=True)
     )
     (some, options), (every, _) = seen
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "use-a-cluster.md"
+    assert f"at most {most_rows:,} of the rows" in page.read_text(encoding="utf-8")
     assert options.pop("progress")
     given = {"scaling": "minmax", "seed": 3, "penalty": "elasticnet", "beta1": 0.01}
     assert options == given
@@ -950,7 +952,7 @@ def test_the_commands_say_which_pieces_they_left_out(failed, tmp_path, monkeypat
         assert words in " ".join(shown.stdout.split()), shown.output
         left_out = json.loads(told.stdout)["left_out"]
         assert all(one.endswith("ValueError: a poisoned range") for one in left_out)
-        assert f"{len(left_out)} pieces were left out" in shown.stdout
+        assert f"{len(left_out)} pieces were left out" in shown.stdout, (left_out, shown.output)
 
 
 def test_shards_agree_as_they_do_in_memory_and_go_on(engine, here):

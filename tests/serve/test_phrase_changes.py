@@ -134,7 +134,7 @@ def test_only_an_editors_key_changes_anything(make_completer, client, keyed):
         [{"phrase": "x" * 100_000, "by": 1}],
         [{"phrase": "sorbet", "by": 1}, {"phrase": 7, "by": 1}],
         [{"phrase": "sorbet", "by": 1}, None],
-        [{"phrase": "sor\0bet", "by": 1}],
+        [{"phrase": " \0", "by": 1}],
         [{"phrase": f"s{i}", "by": 1} for i in range(MOST + 1)],
     ],
 )
@@ -158,6 +158,18 @@ def test_a_batch_with_more_than_an_id_and_changes_is_refused(make_completer, key
         answer = client.post("/phrases", json=given, headers={"authorization": f"Bearer {editor}"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_change")
         assert listed(client, key) == ["soup"]
+
+
+def test_a_phrase_is_stored_as_it_is_suggested(make_completer, keyed):
+    """Control characters among it: a store may not take them."""
+    settings, editor, key = keyed
+    with started(make_completer, settings) as client:
+        given = {"phrase": " sorbet\0 with\tlemon", "by": 1}
+        assert post(client, editor, "1", given).json() == {"number": 1}
+        assert set(listed(client, key)) == {"soup", "sorbet with lemon"}
+    store = Store(settings.database, make_completer())
+    assert dict(store.changes(0))[1] == [["sorbet with lemon", "by", 1.0]]
+    store.close()
 
 
 def test_an_id_that_comes_again_with_other_changes_is_refused(make_completer, keyed):

@@ -30,6 +30,8 @@ from telic.evaluate.classification import roc_auc
 from telic.evaluate.repeated_cv import nadeau_bengio_interval
 
 BETAS = tuple(10.0**k for k in range(-5, 6))
+TESTED = 0.2
+"""Share of the rows that a split tests on."""
 SEARCH_ROWS = 10_000
 WIDE_SEARCH_ROWS = 1_000
 """Of sets with more than `DENSE_COLUMNS` columns, for methods whose step costs O(d)."""
@@ -165,7 +167,7 @@ def split(data: DataSet, run: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to train and to test on in one run."""
     seed = (zlib.crc32(data.name.encode()) + run) % 2**31
     rows = np.arange(data.positive.size)
-    return train_test_split(rows, test_size=0.2, random_state=seed, stratify=data.positive)
+    return train_test_split(rows, test_size=TESTED, random_state=seed, stratify=data.positive)
 
 
 def at_most(rows: np.ndarray, positive: np.ndarray, most: int | None) -> np.ndarray:
@@ -232,7 +234,9 @@ def compare_rankers(
     found = []
     for method in METHODS:
         gain = aucs[method] - aucs["logistic"]
-        interval = nadeau_bengio_interval(gain, test_over_train=0.25) if runs > 1 else (None, None)
+        interval: tuple[float | None, float | None] = (None, None)
+        if runs > 1:
+            interval = nadeau_bengio_interval(gain, test_over_train=TESTED / (1 - TESTED))
         found.append(
             {
                 "method": method,

@@ -49,8 +49,6 @@ OPTIONAL = ("selected", "installed", "opened", *GROUPS)
 
 MAX_TEXT = 1000
 """Longest query, prefix or suggestion accepted, in characters."""
-CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
-"""Control characters that are no white space: nobody types them."""
 MAX_COUNT = 1e12
 """Most submissions that a row may stand for: sums of such counts stay exact enough to subtract."""
 

@@ -16,6 +16,7 @@ from telic.data.tables import (
     is_text,
     one_chunk,
     tidied,
+    tidy,
     times_of,
     unmatchable,
 )
@@ -170,7 +171,7 @@ def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     for row, given in enumerate(column.to_pylist()):
         try:
             read = json.loads(given) if isinstance(given, str) else given or []
-            good = [[" ".join(str(term).split()), str(time)] for term, time in read if term]
+            good = [[tidy(str(term)), str(time)] for term, time in read if term]
             times_of(pa.array([time for _, time in good], pa.string()))
         except (ValueError, TypeError, RecursionError):
             wrong[row], good = True, []

@@ -21,6 +21,7 @@ _MARKS = (  # as in telic.completion.engine.folding
 _SPACE = (  # as in `str.split`, and control characters, which nobody types either
     r"[\x00-\x20\x7f-\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
 )
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNTIDY = f"^ | $|  |{_SPACE.replace('x20', 'x1f')}"
 _ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
 _LONGEST_LINE = 2**24  # bytes; a longer text is refused by the file's name alone, not by its row
@@ -130,6 +131,17 @@ def unmatchable(text: pa.Array) -> np.ndarray:
         return pc.equal(pc.utf8_trim_whitespace(text), "").fill_null(False).to_numpy(False)
     letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _MARKS, "")
     return pc.equal(pc.utf8_trim_whitespace(letters), "").fill_null(False).to_numpy(False)
+
+
+def tidy(text: str) -> str:
+    r"""Do as `tidied` for one text.
+
+    Examples
+    --------
+    >>> tidy(" Iced\n tea\x07")
+    'Iced tea'
+    """
+    return " ".join(_CONTROLS.sub(" ", text).split())
 
 
 def tidied(text: pa.Array) -> pa.Array:

@@ -1,6 +1,5 @@
 """Changes to a catalogue while it serves: phrases added, counted up, deleted."""
 
-import re
 import threading
 from array import array
 from bisect import bisect_left
@@ -20,7 +19,8 @@ from telic.completion.engine.word_index import WordIndex
 from telic.completion.signals.counts import Beyond
 from telic.completion.signals.overlap import texts_of_forms
 from telic.completion.signals.ranker import SignalRanker
-from telic.data.contracts import CONTROLS, MAX_COUNT
+from telic.data.contracts import MAX_COUNT
+from telic.data.tables import tidy
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class Live:
     def put(self, phrase: str, popularity: float) -> None:
         """Add a phrase, or give a known one another popularity, in all of its contexts.
 
-        White space in it becomes one space between words, as in the phrases of files.
+        White space and control characters in it become one space between words, as in the phrases
+        of files.
 
         Raises
         ------
@@ -92,7 +93,7 @@ class Live:
             `telic.data.contracts.MAX_COUNT`.
         """
         with self._lock:
-            phrase, weight = _tidied(phrase), self.unit * np.log1p(_checked(popularity))
+            phrase, weight = tidy(phrase), self.unit * np.log1p(_checked(popularity))
             self._put(phrase, dict.fromkeys(self._numbers_of(phrase), weight))
 
     def increment(self, phrase: str, by: float = 1.0) -> None:
@@ -102,7 +103,7 @@ class Live:
         that alone would give the phrase its weight.
         """
         with self._lock:
-            phrase, count, weights = _tidied(phrase), _checked(by), {}
+            phrase, count, weights = tidy(phrase), _checked(by), {}
             for number in self._numbers_of(phrase):
                 there = number in self.weights or number < len(self.index)
                 known = np.expm1(self.weight(number) / self.unit) if there else 0.0
@@ -112,6 +113,7 @@ class Live:
     def delete(self, phrase: str) -> bool:
         """Delete a phrase in every spelling that folds as it does; say whether there was one."""
         with self._lock:
+            phrase = tidy(phrase)
             form = checked_form(phrase, "phrase").encode()
             found = [id for id in self.index.alike(phrase) if id not in self.gone]
             first, last = self._range_of(form)
@@ -126,11 +128,10 @@ class Live:
 
     def check(self, phrase: str, count: float = 0.0, *, deleted: bool = False) -> str:
         """Return a phrase's folded form; raise what `put` would of it and a count, or `delete`."""
+        phrase = tidy(phrase)
         form = checked_form(phrase, "phrase")
         if not deleted and self.deny is not None and self.deny.denies(phrase):
             raise InputError(f"phrase {phrase[:60]!r} is on the deny list. Take it off first.")
-        if not deleted and re.search(CONTROLS, phrase):
-            raise InputError(f"phrase {phrase[:60]!r} has control characters. Take them out.")
         _checked(count)
         return form
 
@@ -362,12 +363,6 @@ def compacted(completer: "Completer") -> "Completer":
 def compactable(completer: "Completer") -> bool:
     """Whether all that a completer knows of phrases goes with them into another index."""
     return completer.phones is None and completer.signals is None
-
-
-def _tidied(phrase: str) -> str:
-    """Return a phrase as `telic.data.tables.tidied` does, if it can be indexed."""
-    checked_form(phrase, "phrase")
-    return " ".join(phrase.split())
 
 
 def _checked(count: float) -> float:

@@ -52,7 +52,6 @@ _LIST = {
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
 _TEXT = {"type": "string"}
 _STORABLE = {"type": "string", "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"}
-_NO_CONTROLS = r"[^\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f]"
 _CHANGE = {
     "type": "object",
     "description": "a phrase, and its popularity, by how much that grows, or that it is deleted",
@@ -60,7 +59,7 @@ _CHANGE = {
     "oneOf": [{"required": [kind]} for kind in ("popularity", "by", "delete")],
     "additionalProperties": False,
     "properties": {
-        "phrase": {"type": "string", "pattern": f"^{_NO_CONTROLS}*$", "minLength": 1},
+        "phrase": _TEXT | {"minLength": 1},
         "popularity": {"type": "number", "minimum": 0},
         "by": {"type": "number", "minimum": 0},
         "delete": {"const": True},

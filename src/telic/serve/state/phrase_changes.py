@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from telic.completion import Completer
+from telic.data.tables import tidy
 from telic.errors import InputError
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
@@ -232,8 +233,9 @@ def _checked(given: Any, completer: Completer) -> Change:
             f"'{kinds[0]}' is none that it can be.",
             "Send a number; true to delete.",
         )
+    phrase = tidy(given["phrase"])
     try:
-        completer.live.check(given["phrase"], amount, deleted=kinds[0] == "delete")
+        completer.live.check(phrase, amount, deleted=kinds[0] == "delete")
     except InputError as error:
         raise Problem(422, "bad_change", str(error), "Correct it; nothing was changed.") from None
-    return Change(given["phrase"], kinds[0], float(amount))
+    return Change(phrase, kinds[0], float(amount))
