@@ -270,6 +270,15 @@ def test_every_character_is_folded_as_by_definition():
     assert folded.to_pylist() == [fold(phrase).encode() for phrase in phrases]
 
 
+def test_phrases_are_encoded_in_parts(monkeypatch):
+    monkeypatch.setattr("telic.completion.engine.encoded_phrases.JOINED", 2)
+    phrases = ["a", "é", "\0b", "c", "d\0", "\0\0e", "f"]
+    for n in range(len(phrases) + 1):
+        assert encoded_phrases(phrases[:n])[0].to_pylist() == [p.encode() for p in phrases[:n]]
+    with pytest.raises(InputError, match=r"phrases\[11\] is None"):
+        encoded_phrases([*phrases[:4], None], begin=7)
+
+
 def test_numbers_take_as_few_bytes_as_they_may():
     """Millions of phrases are held."""
     for n in (1, 63, 100, 5000):

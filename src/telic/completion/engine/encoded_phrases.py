@@ -12,6 +12,8 @@ from telic.data.contracts import MAX_TEXT
 
 TEXT = pa.string(), pa.large_string()
 """Types of Arrow arrays that are taken as they are."""
+JOINED = 1 << 16
+"""Phrases that are encoded at once."""
 
 
 def encoded_phrases(phrases: Iterable, begin: int = 0) -> tuple[pa.Array, pa.Array]:
@@ -40,13 +42,23 @@ def _spellings(phrases: Iterable, begin: int) -> pa.Array:
     """Return UTF-8 of each phrase; InputError about the first that is no text."""
     listed = phrases.to_pylist() if isinstance(phrases, pa.Array) else list(phrases)
     try:
-        if set(map(type, listed)) <= {str}:
-            return pa.array(listed, pa.large_string()).cast(pa.large_binary())
-    except UnicodeEncodeError:
-        pass  # which one it is, and any other that cannot be indexed, is said below
-    for position, phrase in enumerate(listed):
-        checked_form(phrase, f"phrases[{begin + position}]")
-    return pa.array([phrase.encode() for phrase in listed], pa.large_binary())
+        parts = [_encoded(listed[i : i + JOINED]) for i in range(0, len(listed), JOINED)]
+        return pa.concat_arrays([pa.array([], pa.large_binary()), *parts])
+    except (TypeError, UnicodeEncodeError):
+        for position, phrase in enumerate(listed):  # which one it is, is said
+            checked_form(phrase, f"phrases[{begin + position}]")
+        raise
+
+
+def _encoded(phrases: list[str]) -> pa.Array:
+    """Encode phrases: all at once takes a quarter of the time of each by itself."""
+    text = np.frombuffer("\0".join(phrases).encode(), np.uint8)
+    ends = np.append(np.flatnonzero(text == 0), len(text))
+    if len(ends) > len(phrases):  # some have this character
+        return pa.array(phrases, pa.large_string()).cast(pa.large_binary())
+    offsets = np.append(0, ends - np.arange(len(ends)))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text[text != 0])]
+    return pa.Array.from_buffers(pa.large_binary(), len(phrases), buffers)
 
 
 def bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:

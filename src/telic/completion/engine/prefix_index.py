@@ -173,11 +173,12 @@ class PrefixIndex:
         values, apart = values[given], apart[given]
 
         first = firsts(spellings, apart)
-        spellings, folded = spellings.take(pa.array(first)), folded.take(pa.array(first))
-        values = added_up(values, first, spellings)
+        if len(first) < len(given):
+            spellings, folded = spellings.take(pa.array(first)), folded.take(pa.array(first))
+            values = added_up(values, first, spellings)
         text, offsets = bytes_and_offsets(folded)
         kinds, given_text, given_lengths = packed_spellings(text, offsets, spellings)
-        weight_values, numbers = np.unique(values, return_inverse=True)
+        weight_values, numbers = _distinct(values)
         index = cls.assembled(
             *pack(text, offsets),
             kinds,
@@ -428,6 +429,16 @@ def packed_spellings(
     fill_kinds(text, offsets, *bytes_and_offsets(spellings), kinds)
     given, ends = bytes_and_offsets(spellings.filter(pa.array(kinds == GIVEN)))
     return kinds, given, np.diff(ends)
+
+
+def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Do as `numpy.unique` with return_inverse=True, in little time where few values differ."""
+    coded = pa.array(values).dictionary_encode()
+    distinct = coded.dictionary.to_numpy()
+    order = np.argsort(distinct)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return distinct[order], rank[coded.indices.to_numpy()]
 
 
 def number_kind(weight_values: np.ndarray) -> type[np.unsignedinteger]:
