@@ -28,7 +28,7 @@ class UserSignals:
     session: Session
     opened: np.ndarray
     """Numbers of the apps just opened: see `SignalRanker.ranked`."""
-    _strings: tuple[np.ndarray, np.ndarray]
+    _strings: tuple[np.ndarray, ...]
     """Of the box's index."""
 
     @classmethod

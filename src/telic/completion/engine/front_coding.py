@@ -5,17 +5,20 @@ bytes of the one before as its entry says. An entry is a byte whose upper half i
 is shared and whose lower half the length of the rest, then the rest. Where a half is 15, the length
 is 15 and what follows: seven bits a byte, lowest first, until a byte below 128.
 
-Block b begins at ``packed[starts[b]]``; the last of `starts` is the length of `packed`. The two are
-passed together as `strings`.
+Block b begins at ``packed[starts[b]]``; the last of `starts` is the length of `packed`. ``keys[b]``
+is a number that stands to other keys as the block's first string to theirs, as far as seven bytes
+tell: most of a search reads these numbers alone. The three are passed together as `strings`.
 """
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, longer
+from telic.completion.engine.array_kernels import copy_into, longer, place_in
 from telic.kernels import kernel
 
 BLOCK = 16
 _HALF = 15
+_KEYED = 7
+"""Bytes of a string that are in its key."""
 
 
 @kernel
@@ -123,6 +126,29 @@ def compact(offsets: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def _key(text, begin, end, fill):
+    """Seven bytes of a string, filled up behind its end, and how many it has: 8 for more."""
+    key = np.int64(0)
+    for p in range(begin, begin + _KEYED):
+        key = key << 8 | (np.int64(text[p]) if p < end else fill)
+    return key << 4 | min(end - begin, _KEYED + 1)
+
+
+@kernel
+def _fill_keys(packed, starts, keys):
+    for block in range(len(keys)):
+        _, rest, at = read_entry(packed, starts[block])
+        keys[block] = _key(packed, at, at + rest, 0)
+
+
+def keys_of(packed: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the key of each block."""
+    keys = np.empty(len(starts) - 1, np.int64)
+    _fill_keys(packed, starts, keys)
+    return keys
+
+
+@kernel
 def _order_of_first(packed, at, prefix):
     """Order of the whole string at `at`, cut to the prefix's length: -1, 0, 1; bytes in common."""
     _, rest, at = read_entry(packed, at)
@@ -135,15 +161,15 @@ def _order_of_first(packed, at, prefix):
 @kernel
 def _first(strings, n, prefix, block, least):
     """First id from a block on whose order against the prefix is at least `least` (0 or 1)."""
-    packed, starts = strings
-    lo, hi = block, len(starts) - 1  # the first block whose first string has that order
-    step = 1 if block else hi  # where the range begins is known: mostly it ends near by
-    while lo + step < hi:
-        if _order_of_first(packed, starts[lo + step], prefix)[0] >= least:
-            hi = lo + step
-            break
-        lo += step + 1
-        step *= 2
+    packed, starts, keys = strings
+    # The first block whose first string has that order.
+    key = _key(prefix, 0, len(prefix), 255 * least)
+    if len(prefix) <= _KEYED:  # keys tell all; with 255s it is the last that the prefix begins
+        lo = place_in(keys, block, len(keys), (key | 15) + 1 if least else key)
+        hi = lo
+    else:
+        lo = place_in(keys, block, len(keys), key)
+        hi = place_in(keys, lo, len(keys), key + 1)
     while lo < hi:
         middle = (lo + hi) // 2
         if _order_of_first(packed, starts[middle], prefix)[0] < least:
@@ -184,7 +210,7 @@ def prefix_range(strings, n, prefix):
 @kernel
 def read_string(strings, i, out, used):
     """Write string i to out, from `used` on; return out, larger where it had to be, and the end."""
-    packed, starts = strings
+    packed, starts, _ = strings
     at, rest, length = starts[i // BLOCK], 0, 0
     for _ in range(i % BLOCK + 1):  # the strings of the block are written over each other
         shared, rest, at = read_entry(packed, at + rest)

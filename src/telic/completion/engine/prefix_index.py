@@ -17,7 +17,14 @@ from telic.completion.engine import prefix_kernels as kernels
 from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
 from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.front_coding import BLOCK as STRINGS
-from telic.completion.engine.front_coding import compact, gather, pack, prefix_range, unpack
+from telic.completion.engine.front_coding import (
+    compact,
+    gather,
+    keys_of,
+    pack,
+    prefix_range,
+    unpack,
+)
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.shown_spelling import BLOCK, GIVEN, fill_kinds, spelled
 from telic.data import load_model, save_model
@@ -54,7 +61,7 @@ class PrefixIndex:
 
     Attributes
     ----------
-    front_coded, front_starts : arrays of uint8 and int32 or int64
+    front_coded, front_starts, front_keys : arrays of uint8, of int32 or int64, and of int64
         The folded phrases in order of id: see `telic.completion.engine.front_coding`.
     spelling_kinds : array of uint8, shape (n,)
         How each phrase is spelled: see `telic.completion.engine.shown_spelling`.
@@ -86,6 +93,7 @@ class PrefixIndex:
 
     front_coded: np.ndarray
     front_starts: np.ndarray
+    front_keys: np.ndarray
     spelling_kinds: np.ndarray
     given_before: np.ndarray
     given_spellings: np.ndarray
@@ -213,6 +221,7 @@ class PrefixIndex:
         index = cls(
             front_coded,
             front_starts,
+            keys_of(front_coded, front_starts),
             kinds,
             compact(np.concatenate([[0], np.cumsum(before, dtype=int)])),
             given_spellings,
@@ -246,7 +255,7 @@ class PrefixIndex:
     @classmethod
     def stored(cls, arrays: Mapping[str, np.ndarray], folder: str | Path) -> Self:
         """Read back what `arrays` gave; ModelError if an older version wrote the folder."""
-        if "index.given_before" not in arrays:
+        if "index.front_keys" not in arrays:
             raise ModelError(f"{folder}: its index is an older version's. Fit it again.")
         return cls(**{field.name: arrays[f"index.{field.name}"] for field in fields(cls)})
 
@@ -254,9 +263,9 @@ class PrefixIndex:
         return len(self.weight_numbers)
 
     @property
-    def strings(self) -> tuple[np.ndarray, np.ndarray]:
+    def strings(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The folded phrases, as the kernels take them."""
-        return self.front_coded, self.front_starts
+        return self.front_coded, self.front_starts, self.front_keys
 
     def weights_of(self, ids: np.ndarray | int | slice = slice(None)) -> np.ndarray:
         """Return the weights of some ids, by default of all: float64, at least 0."""
@@ -414,7 +423,7 @@ def _checked_k(k: int) -> int:
     return k
 
 
-def _large_ranges(strings: tuple[np.ndarray, np.ndarray], n: int, smallest: int) -> np.ndarray:
+def _large_ranges(strings: tuple[np.ndarray, ...], n: int, smallest: int) -> np.ndarray:
     none = np.empty((0, 2), np.int64)
     ranges = np.empty((kernels.large_ranges(strings, n, smallest, none), 2), np.int64)
     kernels.large_ranges(strings, n, smallest, ranges)

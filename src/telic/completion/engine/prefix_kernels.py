@@ -134,7 +134,7 @@ def large_ranges(strings, n, smallest, out):
     These are the intervals of the longest-common-prefix array, found with a stack in one pass.
     What does not fit into out is only counted. The range of all ids may come twice.
     """
-    packed, _ = strings
+    packed, _, _ = strings
     text, length = np.zeros(64, np.uint8), 0
     at, rest = np.int64(0), np.int64(0)
     depth, start = np.zeros(64, np.int64), np.zeros(64, np.int64)

@@ -127,7 +127,7 @@ class SignalRanker:
 
     def ranked(
         self,
-        strings: tuple[np.ndarray, np.ndarray],
+        strings: tuple[np.ndarray, ...],
         typed: bytes,
         now: int,
         own: Own,
