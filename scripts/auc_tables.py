@@ -18,11 +18,12 @@ INTRODUCTION = (
     f"Parameters are searched on at most {SEARCH_ROWS:,} rows. On news20 and sector (62,061 and "
     "55,197 columns) every step of SPAM-NET and of OPAUC's sketch writes all columns, so their "
     f"parameters are searched on {WIDE_SEARCH_ROWS:,} rows, and they run once. Data sets that are "
-    "not at hand are left out. Departures from the papers: elastic-net methods search one weight, "
-    f"of which the ℓ₁ weight is a tenth; the pairwise hinge sees at most {HINGE_ROWS:,} rows; "
+    "not at hand are left out. Departures from the papers: elastic-net methods search ℓ₁ weights "
+    "from a hundredth of the other weight to ten times that; the pairwise hinge sees at most "
+    f"{HINGE_ROWS:,} rows; "
     "SPAM, SOLAM and regSOLAM take 5 passes, SPDAM 20 in batches of 1 % of the rows, VRSPAM 10 "
     "stages, OPAUC, OAM and Uni-Exp one pass; OPAUC keeps a sketch of rank 50 above "
-    f"{SKETCH_ABOVE:,} columns; the step of regSOLAM is not searched."
+    f"{SKETCH_ABOVE:,} columns; regSOLAM's step is searched with its weight, as 0.1, 1 or 10."
 )
 
 

@@ -210,12 +210,12 @@ def test_what_other_code_made_is_computed_again_and_said(folder, tmp_path, monke
         runs_of(data, method, "unit", 1, stored, label="")
         return len(file.read_text().splitlines()) - before
 
-    assert runs("SPAM-L2") == runs("logistic") == 2  # the parameter and the run
+    assert runs("SPAM-L2") == runs("logistic") == 2  # the parameters and the run
     assert runs("SPAM-L2") == runs("logistic") == 0
     assert "computed again" not in caplog.text
     # Another setting of the method, other data, other code: each is seen, and no other method.
     five = METHODS["SPAM-L2"]
-    more = replace(five, make=lambda beta, d: SPAM(beta, max_iter=6, random_state=0))
+    more = replace(five, make=lambda d, beta: SPAM(beta, max_iter=6, random_state=0))
     monkeypatch.setitem(METHODS, "SPAM-L2", more)
     assert (runs("SPAM-L2"), runs("logistic")) == (2, 0)
     assert "diabetes||unit|SPAM-L2|0 was made by other code or settings" in caplog.text

@@ -1,13 +1,13 @@
 """Methods beside each other on the same splits: which one ranks a table's rows best?
 
-80 % train, 20 % test, stratified, one split a run. Each method's parameter comes from 5-fold
+80 % train, 20 % test, stratified, one split a run. Each method's parameters come from 5-fold
 cross-validation on the first split's training part (at most `SEARCH_ROWS` of it; fewer where steps
-are slow, see `Contender.search_rows`) and is used in all runs.
+are slow, see `Contender.search_rows`) and are used in all runs.
 """
 
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,8 @@ from telic.evaluate.repeated_cv import nadeau_bengio_interval
 BETAS = tuple(10.0**k for k in range(-5, 6))
 TESTED = 0.2
 """Share of the rows that a split tests on."""
+_SHARES = (0.01, 0.1, 1.0, 10.0)
+"""ℓ₁ weights that are tried, as shares of the ℓ₂ weight."""
 SEARCH_ROWS = 10_000
 WIDE_SEARCH_ROWS = 1_000
 """Of sets with more than `DENSE_COLUMNS` columns, for methods whose step costs O(d)."""
@@ -53,23 +55,35 @@ class DataSet(NamedTuple):
     """Of the file it was read from and of the label rule."""
 
 
+Parameters = Mapping[str, float]
+"""Of an estimator, by name: those that are searched."""
+
+
+def _each(name: str, values: Sequence[float]) -> tuple[Parameters, ...]:
+    return tuple({name: value} for value in values)
+
+
+ONE_BETA = _each("beta", BETAS)
+BOTH_BETAS = tuple({"beta": beta, "beta1": share * beta} for beta in BETAS for share in _SHARES)
+
+
 @dataclass(frozen=True)
 class Contender:
-    """A way to fit a ranker, and the values its one searched parameter may take."""
+    """A way to fit a ranker, and the parameters that are tried."""
 
-    make: Callable[[float, int], Any]
-    """From the parameter and the number of columns."""
-    grid: Sequence[float] = BETAS
+    make: Callable[..., Any]
+    """From the number of columns, and the parameters by name."""
+    grid: Sequence[Parameters] = ONE_BETA
     most_rows: int | None = None
     dense_step: bool = False
     """Whether a step costs O(d) however sparse the row."""
 
     def search_rows(self, d: int) -> int:
-        """Rows at most to search the parameter on."""
+        """Rows at most to search the parameters on."""
         return WIDE_SEARCH_ROWS if self.dense_step and d > DENSE_COLUMNS else SEARCH_ROWS
 
 
-def _logistic(C: float, d: int) -> LogisticRegression:
+def _logistic(d: int, C: float) -> LogisticRegression:
     solver = "newton-cholesky" if d <= 200 else "lbfgs"
     # L-BFGS at 1e-3 stops sparse unit rows points of AUC short of the optimum.
     tol, steps = (1e-3, 100) if d <= 200 else (1e-5, 300)
@@ -77,61 +91,65 @@ def _logistic(C: float, d: int) -> LogisticRegression:
 
 
 METHODS: dict[str, Contender] = {
-    "exact": Contender(lambda beta, d: AUCClassifier(beta=beta)),
-    "logistic": Contender(_logistic, tuple(10.0**k for k in range(-3, 5))),
+    "exact": Contender(lambda d, beta: AUCClassifier(beta=beta)),
+    "logistic": Contender(_logistic, _each("C", [10.0**k for k in range(-3, 5)])),
     "hinge": Contender(
-        lambda beta, d: PairwiseAUC(beta, tol=1e-6, max_iter=100), BETAS[:7], HINGE_ROWS
+        lambda d, beta: PairwiseAUC(beta, tol=1e-6, max_iter=100), ONE_BETA[:7], HINGE_ROWS
     ),
-    "SPAM-L2": Contender(lambda beta, d: SPAM(beta, max_iter=5, random_state=0)),
+    "SPAM-L2": Contender(lambda d, beta: SPAM(beta, max_iter=5, random_state=0)),
     "SPAM-NET": Contender(
-        lambda beta, d: SPAM(beta, beta1=beta / 10, max_iter=5, random_state=0), dense_step=True
+        lambda d, beta, beta1: SPAM(beta, beta1=beta1, max_iter=5, random_state=0),
+        BOTH_BETAS,
+        dense_step=True,
     ),
-    "VRSPAM-L2": Contender(lambda beta, d: VRSPAM(beta, tol=1e-4, max_iter=10, random_state=0)),
+    "VRSPAM-L2": Contender(lambda d, beta: VRSPAM(beta, tol=1e-4, max_iter=10, random_state=0)),
     "VRSPAM-NET": Contender(
-        lambda beta, d: VRSPAM(beta, beta1=beta / 10, tol=1e-4, max_iter=10, random_state=0)
+        lambda d, beta, beta1: VRSPAM(beta, beta1=beta1, tol=1e-4, max_iter=10, random_state=0),
+        BOTH_BETAS,
     ),
-    "SPDAM": Contender(lambda beta, d: SPDAM(beta, batch_size=0.01, max_iter=20, random_state=0)),
+    "SPDAM": Contender(lambda d, beta: SPDAM(beta, batch_size=0.01, max_iter=20, random_state=0)),
     "SOLAM": Contender(
-        lambda radius, d: SOLAM(radius, max_iter=5, random_state=0),
-        tuple(10.0**k for k in range(-1, 4)),
+        lambda d, radius: SOLAM(radius, max_iter=5, random_state=0),
+        _each("radius", [10.0**k for k in range(-1, 4)]),
     ),
-    "regSOLAM": Contender(lambda beta, d: RegSOLAM(beta, max_iter=5, random_state=0)),
+    "regSOLAM": Contender(
+        lambda d, beta, step_size: RegSOLAM(beta, step_size=step_size, max_iter=5, random_state=0),
+        [{"beta": beta, "step_size": step} for beta in BETAS for step in (0.1, 1.0, 10.0)],
+    ),
     "OPAUC": Contender(
-        lambda beta, d: OPAUC(
+        lambda d, beta: OPAUC(
             beta, rank=50 if d > SKETCH_ABOVE else None, max_iter=1, random_state=0
         ),
         dense_step=True,
     ),
     "OAM-seq": Contender(
-        lambda C, d: OAM("seq", C=C, max_iter=1, random_state=0),
-        tuple(10.0**k for k in range(-7, 1)),
+        lambda d, C: OAM("seq", C=C, max_iter=1, random_state=0),
+        _each("C", [10.0**k for k in range(-7, 1)]),
     ),
-    "OAM-gra": Contender(
-        lambda beta, d: OAM("gra", beta=beta, max_iter=1, random_state=0),
-    ),
-    "Uni-Exp": Contender(lambda beta, d: UniExp(beta, max_iter=1, random_state=0)),
+    "OAM-gra": Contender(lambda d, beta: OAM("gra", beta=beta, max_iter=1, random_state=0)),
+    "Uni-Exp": Contender(lambda d, beta: UniExp(beta, max_iter=1, random_state=0)),
 }
 
 
-def one_run(data: DataSet, method: str, scaling: str, run: int, parameter: float) -> float:
+def one_run(data: DataSet, method: str, scaling: str, run: int, parameters: Parameters) -> float:
     """Test AUC of one method on one split."""
-    return roc_auc(*tested(data, method, scaling, run, parameter))
+    return roc_auc(*tested(data, method, scaling, run, parameters))
 
 
 def tested(
-    data: DataSet, method: str, scaling: str, run: int, parameter: float
+    data: DataSet, method: str, scaling: str, run: int, parameters: Parameters
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows of a split's test part are positive, and one method's scores of them."""
     train, test = split(data, run)
     way = METHODS[method]
     train = at_most(train, data.positive, way.most_rows)
     measured = Scaling.fit(data.X[train], scaling)
-    model = fitted(way, parameter, measured.apply(data.X[train]), data.positive[train])
+    model = fitted(way, parameters, measured.apply(data.X[train]), data.positive[train])
     return data.positive[test], model.decision_function(measured.apply(data.X[test]))
 
 
-def search(data: DataSet, method: str, scaling: str) -> float:
-    """Choose a method's parameter by 5-fold cross-validation on the first training part."""
+def search(data: DataSet, method: str, scaling: str) -> Parameters:
+    """Choose a method's parameters by 5-fold cross-validation on the first training part."""
     way = METHODS[method]
     most = way.search_rows(data.X.shape[1])
     rows = at_most(split(data, 0)[0], data.positive, most)
@@ -139,22 +157,22 @@ def search(data: DataSet, method: str, scaling: str) -> float:
     X = Scaling.fit(X, scaling).apply(X)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, positive))
 
-    def mean_auc(parameter: float) -> float:
+    def mean_auc(parameters: Parameters) -> float:
         scores = []
         for train, test in folds:
-            model = fitted(way, parameter, X[train], positive[train])
+            model = fitted(way, parameters, X[train], positive[train])
             scores.append(roc_auc(positive[test], model.decision_function(X[test])))
         return float(np.mean(scores))
 
     with warnings.catch_warnings():
-        # Grids reach where every weight is 0; such a parameter scores 0.5 and is not chosen.
+        # Grids reach where every weight is 0; such parameters score 0.5 and are not chosen.
         warnings.filterwarnings("ignore", message="all weights are 0")
         return max(way.grid, key=mean_auc)
 
 
-def fitted(way: Contender, parameter: float, X: Matrix, positive: np.ndarray) -> Any:
-    """Return a method fitted with a parameter."""
-    model = way.make(parameter, X.shape[1])
+def fitted(way: Contender, parameters: Parameters, X: Matrix, positive: np.ndarray) -> Any:
+    """Return a method fitted with some parameters."""
+    model = way.make(X.shape[1], **parameters)
     if isinstance(model, LinearAUC):
         model.set_params(pos_label=True)
     with warnings.catch_warnings():
@@ -204,8 +222,8 @@ def compare_rankers(
     list of dict
         The highest mean AUC first: the method, its mean AUC and average precision over the splits
         with their standard deviations, how far its AUC is above logistic regression's (with the
-        ends of Nadeau and Bengio's 95 % interval, None where there is one split), the parameter
-        chosen, and the positive label.
+        ends of Nadeau and Bengio's 95 % interval, None where there is one split), the parameters
+        chosen, by name, and the positive label.
 
     Raises
     ------
@@ -214,7 +232,7 @@ def compare_rankers(
 
     Examples
     --------
-    Fourteen methods, each with a search for its parameter, take a while::
+    Fourteen methods, each with a search for its parameters, take a while::
 
         rows = read_labelled("payments.csv", label="fraud", drop=["id"])
         for row in compare_rankers("payments", rows, runs=3):
@@ -247,7 +265,7 @@ def compare_rankers(
                 "over_logistic": float(gain.mean()),
                 "over_logistic_low": interval[0],
                 "over_logistic_high": interval[1],
-                "parameter": parameters[method],
+                "parameters": dict(parameters[method]),
                 "positive": rows.positive_label,
             }
         )

@@ -194,7 +194,7 @@ def comparison_table(found: list[dict[str, Any]], title: str) -> Table:
         "AUC": "{:.4f}" + spread,
         "average precision": "{:.4f}" + spread,
         "AUC − logistic's": "{:+.4f}" + interval,
-        "parameter": "g",
+        "parameters": "",
     }
 
     def cells(row: dict[str, Any], *keys: str) -> list[float]:
@@ -208,7 +208,7 @@ def comparison_table(found: list[dict[str, Any]], title: str) -> Table:
             None
             if row["method"] == "logistic"
             else cells(row, "over_logistic", "over_logistic_low", "over_logistic_high"),
-            row["parameter"],
+            ", ".join(f"{name} {value:g}" for name, value in row["parameters"].items()),
         ]
         for row in found
     ]

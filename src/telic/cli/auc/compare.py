@@ -55,7 +55,7 @@ def compare(
         page = Report(
             "Methods compared",
             f"{table.name}: {splits}, scaling {scaling}, positive label "
-            f"{rows.positive_label}; each method's parameter by 5-fold cross-validation on the "
+            f"{rows.positive_label}; each method's parameters by 5-fold cross-validation on the "
             "first split.",
         )
         page.table(shown)

@@ -21,6 +21,14 @@ from telic.serve.process.swap import Swapping
 from telic.serve.requests.between_workers import WorkerPlace
 from telic.serve.state.open_compositions import warm
 
+GARBAGE = 1_000, 10, 500
+"""When the garbage collector looks at its three generations (`gc.set_threshold`).
+
+Each answer leaves some objects in a circle, which the young generations find. A look at all objects
+takes a tenth of a second once thousands of compositions are open, and nobody is answered meanwhile:
+it comes a seventieth as often as by default.
+"""
+
 
 def run(
     completer: Completer,
@@ -96,6 +104,7 @@ def _prepare(completer: Completer, settings: Settings) -> None:
     # everybody waits.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
 
 
 def _swapping(

@@ -64,7 +64,7 @@ SAME = {"B-LS-SVM": "exact", "B-SVM-OR": "hinge"}
 def made_by(data: DataSet, method: str, scaling: str) -> str:
     """Return the fingerprint of a method's results on a set: its code, settings and rows."""
     way = METHODS[method]
-    model = way.make(way.grid[0], data.X.shape[1])
+    model = way.make(data.X.shape[1], **way.grid[0])
     ours = [type(model)] if isinstance(model, LinearAUC) else []
     settings = {
         "model": [type(model).__name__, model.get_params()],
@@ -93,11 +93,11 @@ def runs_of(
     stem = f"{data.name}|{label}|{scaling}|{method}"
     made = made_by(data, method, scaling)
     chosen = partial(compare.search, data, method, scaling)
-    parameter = results.get(f"{stem}|parameter", chosen, made=made)
+    parameters = results.get(f"{stem}|parameters", chosen, made=made)
     return [
         results.get(
             f"{stem}|{run}",
-            partial(compare.one_run, data, method, scaling, run, parameter),
+            partial(compare.one_run, data, method, scaling, run, parameters),
             made=made,
         )
         for run in range(runs)

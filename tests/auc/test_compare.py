@@ -1,0 +1,47 @@
+"""Which parameters a comparison of methods tries, and which it takes."""
+
+import numpy as np
+import pytest
+
+from telic.auc import compare
+from telic.auc.compare import BETAS, METHODS, Contender, DataSet, search
+
+
+class RightAt:
+    """Ranks by the first column, the right way round with the right parameters alone."""
+
+    def __init__(self, right):
+        self.right = right
+
+    def fit(self, X, positive):
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0] if self.right else -X[:, 0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_whichever_parameters_of_its_grid_rank_best_are_taken(method, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    data = DataSet("made", X, X[:, 0] > 0, "raw")
+    grid = METHODS[method].grid
+    for best in (grid[0], grid[len(grid) // 2], grid[-1]):
+        way = Contender(lambda d, best=best, **given: RightAt(given == best), grid)
+        monkeypatch.setitem(compare.METHODS, method, way)
+        assert search(data, method, "raw") == best
+
+
+def test_methods_of_two_weights_have_both_searched():
+    for method in ("SPAM-NET", "VRSPAM-NET"):
+        tried = {(given["beta"], given["beta1"]) for given in METHODS[method].grid}
+        assert {beta for beta, _ in tried} == set(BETAS)
+        for beta in BETAS:
+            shares = sorted(beta1 / beta for other, beta1 in tried if other == beta)
+            assert shares == pytest.approx([0.01, 0.1, 1, 10])
+        model = METHODS[method].make(2, beta=0.1, beta1=0.02)
+        assert (model.beta, model.beta1) == (0.1, 0.02)
+    steps = {(given["beta"], given["step_size"]) for given in METHODS["regSOLAM"].grid}
+    assert steps == {(beta, step) for beta in BETAS for step in (0.1, 1.0, 10.0)}
+    model = METHODS["regSOLAM"].make(2, beta=0.1, step_size=10.0)
+    assert (model.beta, model.step_size) == (0.1, 10.0)
