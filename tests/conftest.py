@@ -1,8 +1,10 @@
 import os
+from functools import cache
 from pathlib import Path
 
 import hypothesis
 import pytest
+import typer.testing
 
 # A first example may compile or import, and machines are shared: no example has a time of its own.
 hypothesis.settings.register_profile("telic", deadline=None)
@@ -14,6 +16,9 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "numba")
 )
+
+# A test client makes the tree of commands anew for each command: a tenth of a second.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 @pytest.hookimpl(wrapper=True)
