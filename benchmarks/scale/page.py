@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.form import Run
-from benchmarks.scale.work import LABELS, ROWS, write_choices, write_design, write_log
+from benchmarks.scale.work import LABELS, PIECES, ROWS, write_choices, write_design, write_log
 from telic.report.table import Table
 from telic.scale.memory import parse_memory, said
 
@@ -46,15 +47,48 @@ def hours(found: Took, rows: int, wanted: float) -> float:
     return found.processor / rows * wanted / 3600
 
 
+class Peaks:
+    """The most bytes of memory that processes hold."""
+
+    def __init__(self, processes: list[int]) -> None:
+        self._processes = processes
+        self.before, _ = self._now()
+        self.added_up = self.together = 0
+
+    def watch(self, ended: threading.Event) -> None:
+        """Look ten times a second."""
+        while not ended.wait(0.1):
+            added_up, together = self._now()
+            self.added_up = max(self.added_up, added_up)
+            self.together = max(self.together, together)
+
+    def _now(self) -> tuple[int, int]:
+        """Bytes of all processes, added up, and with pages that several hold counted once."""
+        sums = {"Rss:": 0, "Pss:": 0}
+        for process in self._processes:
+            for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]:
+                name, size, *_ = line.split()
+                if name in sums:
+                    sums[name] += 1024 * int(size)
+        return sums["Rss:"], sums["Pss:"]
+
+
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """Worker processes on this machine."""
+def cluster(folder: Path, workers: int = 2, memory: str = "1GiB") -> Iterator[tuple[str, Peaks]]:
+    """Worker processes on this machine, and what memory they hold at most meanwhile."""
     from tests.scale.cluster import Cluster
 
-    running = Cluster(folder, workers)
+    running = Cluster(folder, workers, memory=memory)
     try:
         running.ready().close()
-        yield running.address
+        peaks, ended = Peaks([each.pid for each in running.workers]), threading.Event()
+        watch = threading.Thread(target=peaks.watch, args=(ended,))
+        watch.start()
+        try:
+            yield running.address, peaks
+        finally:
+            ended.set()
+            watch.join()
     finally:
         running.close()
 
@@ -150,9 +184,27 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
     ):
         runs = {f"{work}, two threads": took(work, folder, memory)}
         for number, workers in ((1, "one worker process"), (2, "two worker processes")):
-            with cluster(folder, number) as address:
+            with cluster(folder, number) as (address, _):
                 runs[f"{work}, {workers}"] = took(work, folder, memory, address)
         yield table(title, runs, memory, "Processor seconds of the workers are not counted.")
+    took("simulate a network", folder, memory)
+    with cluster(folder, 2, memory="8GiB") as (address, peaks):
+        judged = took("risk of a network", folder, memory, address)
+    parts = (folder / PIECES).rglob("*.npy")
+    mapped = sum(part.stat().st_size for part in parts if "step-" not in str(part))
+    yield Table(
+        "A network of t.qq's size, which two worker processes share",
+        {"what": "", "size": ""},
+        [
+            ["links and views in files that both map", said(mapped)],
+            ["both workers before", said(peaks.before)],
+            ["both at most, added up", said(peaks.added_up)],
+            ["both at most, what both hold counted once", said(peaks.together)],
+        ],
+        "The risk of all users by all link types at distances 0 to 3, "
+        f"{judged.wall:.0f} s. If both held a copy, the last line would be as large as the one "
+        "before it.",
+    )
 
 
 HEAD = """# Speed on data larger than memory

@@ -16,8 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from telic.simulate.microblog import TQQ_USERS
+
 DAY = 24 * 3600 * 1_000_000
 LOG, ROWS, LABELS, CHOICES = "log.parquet", "X.npy", "y.npy", "choices.npz"
+NETWORK, PIECES = "network", "pieces"
 WEIGHTS = 100_000
 
 
@@ -183,6 +186,26 @@ def users_weights(folder: Path, memory: str, address: str | None = None) -> None
             fit_groups(choices, l2=l2, executor=engine, work=work)
 
 
+def simulate_network(folder: Path, memory: str) -> None:
+    from telic.hin import write_network
+    from telic.simulate.microblog import microblog
+
+    write_network(microblog(users=TQQ_USERS, seed=0)[0], folder / NETWORK)
+
+
+def risk_of_network(folder: Path, memory: str, address: str) -> None:
+    """Judge all users by all link types at distances 0 to 3; the folder keeps what was mapped."""
+    from telic.hin import read_network
+    from telic.privacy import Adversary, risks
+    from telic.scale import Dask
+
+    network = read_network(folder / NETWORK)
+    adversary = Adversary.of(network, in_links=False, joint=False, distance=3)
+    with Dask(address, memory=memory, piece="32MiB") as engine:
+        every = [list(adversary.links)]
+        list(risks(network, adversary, links=every, executor=engine, work=folder / PIECES))
+
+
 WORK = {
     "count in pieces": count_in_pieces,
     "count by DuckDB": count_by_duckdb,
@@ -191,6 +214,8 @@ WORK = {
     "AUC of a design": auc_of_design,
     "users' weights": users_weights,
     "100 rounds": hundred_rounds,
+    "simulate a network": simulate_network,
+    "risk of a network": risk_of_network,
 }
 
 if __name__ == "__main__":

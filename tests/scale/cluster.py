@@ -17,7 +17,13 @@ SECONDS = 60
 class Cluster:
     """Worker processes with one thread each; a nanny's restart is not theirs to hope for."""
 
-    def __init__(self, folder: Path, workers: int = 2, preload: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        workers: int = 2,
+        preload: str | None = None,
+        memory: str = "1GiB",
+    ) -> None:
         self.folder, self.port = folder, free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
         # tests.scale.functions, and the telic that is tested, wherever another is installed.
@@ -35,7 +41,7 @@ class Cluster:
             *("dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port)),
             *("--no-dashboard", "--no-show"),
         )
-        self.workers = [self.add_worker(preload) for _ in range(workers)]
+        self.workers = [self.add_worker(preload, memory) for _ in range(workers)]
 
     def add_worker(self, preload: str | None = None, memory: str = "1GiB") -> subprocess.Popen:
         more = ["--preload", preload] if preload else []
