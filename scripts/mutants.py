@@ -140,11 +140,15 @@ def changes(path: Path) -> list[Change]:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             add(*span(node), "pass")
         elif id(node) in counted:
-            add(
-                *span(node),
-                repr(node.value + 1 if isinstance(node.value, int) else node.value * 10),
-            )
+            add(*span(node), repr(_altered(node.value)))
     return found
+
+
+def _altered(number: float) -> float:
+    """Return another number: ten times a guard against division by zero is the same guard."""
+    if isinstance(number, int):
+        return number + 1
+    return number * 10 if number > 1e-200 else 0.0
 
 
 def _words(node: ast.AST) -> ast.AST | None:
@@ -196,8 +200,8 @@ def draw(count: int, seed: int, rooms: list[str]) -> list[Change]:
     return drawn[:count]
 
 
-def imported(path: Path) -> set[Path]:
-    """The files of src/telic that a file imports, wherever in it."""
+def imported(path: Path, tree: Path) -> set[Path]:
+    """The files of a tree's src/telic that a file imports, wherever in it."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -207,7 +211,7 @@ def imported(path: Path) -> set[Path]:
         else:
             continue
         for name in names:
-            base = ROOT / "src" / Path(*name.split("."))
+            base = tree / "src" / Path(*name.split("."))
             found |= {p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()}
     return found
 
@@ -229,32 +233,35 @@ class Tests:
     ----------
     lines : dict of str to dict of int to set of str
         By file and line the tests that pass through it, as coverage saw them.
+    tree : Path
+        The copy that they ran in: the work goes on in the repository meanwhile.
     """
 
-    def __init__(self, lines: dict[str, dict[int, set[str]]]):
+    def __init__(self, lines: dict[str, dict[int, set[str]]], tree: Path):
         self.lines = lines
-        tests = sorted((ROOT / "tests").rglob("test_*.py"))
-        sources = sorted((ROOT / SOURCE).rglob("*.py"))
-        self.imports = {path: imported(path) for path in [*tests, *sources]}
+        self.tree = tree
+        tests = sorted((tree / "tests").rglob("test_*.py"))
+        sources = sorted((tree / SOURCE).rglob("*.py"))
+        self.imports = {path: imported(path, tree) for path in [*tests, *sources]}
         self.files = tests
         self.kernels: dict[str, list[tuple[range, str]]] = {}
         self.bodies: dict[str, set[int]] = {}
         self.mentions: dict[str, set[tuple[str, int]]] = defaultdict(set)
         for source in sources:
-            path = str(source.relative_to(ROOT))
-            tree = ast.parse(source.read_text(encoding="utf-8"))
+            path = str(source.relative_to(tree))
+            nodes = list(ast.walk(ast.parse(source.read_text(encoding="utf-8"))))
             self.kernels[path] = [
                 (range(node.lineno, (node.end_lineno or node.lineno) + 1), name)
-                for node in ast.walk(tree)
+                for node in nodes
                 if isinstance(node, ast.FunctionDef) and (name := _compiled_as(node))
             ]
             self.bodies[path] = {
                 line
-                for node in ast.walk(tree)
+                for node in nodes
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
                 for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
             }
-            for node in ast.walk(tree):
+            for node in nodes:
                 if isinstance(node, ast.Name | ast.Attribute):
                     name = node.id if isinstance(node, ast.Name) else node.attr
                     self.mentions[name].add((path, node.lineno))
@@ -276,7 +283,7 @@ class Tests:
                 open_ += [
                     (other, at)
                     for other, at in self.mentions[name]
-                    if other == file or ROOT / file in self.imports[ROOT / other]
+                    if other == file or self.tree / file in self.imports[self.tree / other]
                 ]
         return found
 
@@ -294,10 +301,10 @@ class Tests:
 
     def order(self, path: str, lines: range) -> list[str]:
         """The tests that pass through lines of a file: its examples, its room's tests, others."""
-        goal, room = ROOT / path, Path(path).parts[2]
+        goal, room = self.tree / path, Path(path).parts[2]
 
         def place(test):
-            file = ROOT / test.split("::")[0]
+            file = self.tree / test.split("::")[0]
             steps = self.distance(file, goal)
             near = room in file.parts, goal.stem in file.stem
             return file != goal, not near[1], not near[0], steps is None, steps or 0, test
@@ -306,7 +313,8 @@ class Tests:
 
     def reaching(self, path: str) -> list[str]:
         """The files of tests that import a file, over however many others."""
-        return [str(t.relative_to(ROOT)) for t in self.files if self.distance(t, ROOT / path)]
+        goal = self.tree / path
+        return [str(t.relative_to(self.tree)) for t in self.files if self.distance(t, goal)]
 
 
 def learn(tree: Path, kept: Path) -> dict[str, dict[int, set[str]]]:
@@ -483,7 +491,7 @@ def main():
     multiprocessing.set_forkserver_preload(LIBRARIES)
     with tempfile.TemporaryDirectory() as folder:
         copied = copies(Path(folder), given.workers)
-        tests = Tests(learn(copied[0], given.map))
+        tests = Tests(learn(copied[0], given.map), copied[0])
         share_compiled(copied[0], copied[1:])
         trees: SimpleQueue = SimpleQueue()
         for tree in copied:

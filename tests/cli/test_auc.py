@@ -179,6 +179,13 @@ def test_bad_cells_are_named(tmp_path, column, message):
         run("fit", path, "--label", "y", "--model", tmp_path / "m")
 
 
+def test_an_empty_label_is_named(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"x": [1.0, 2.0, 3.0], "y": [1, None, 1]}), path)
+    with pytest.raises(InputError, match=r"t\.parquet: row 2: 'y' is empty or reads NA"):
+        run("fit", path, "--label", "y", "--model", tmp_path / "m")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

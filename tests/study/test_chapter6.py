@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 from telic.data.data_sets import data_folder
 from telic.errors import InputError
@@ -12,7 +13,7 @@ from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.recognition.classifiers import CLASSIFIERS
-from telic.specialty.recognition.recognise import CORE_CLASSES, MIN_CLASS, recognise
+from telic.specialty.recognition.recognise import CORE_CLASSES, MIN_CLASS, present_core, recognise
 from telic.specialty.recognition.shuffled_control import DE_FACTO, shuffle
 from telic.study import chapter6
 from telic.study.chapter6 import calibration, dblp, pathselclus_ablation, recognition, tables
@@ -114,6 +115,19 @@ def test_tables_of_recognition_show_published_means_and_every_pipeline(log, monk
     for row, score in zip(by_pipeline.rows, rows[:4], strict=True):
         assert row[1:3] == ["20 conditions", score["F1"]]
         assert row[-1] == ", ".join(f"{r}.{half}" for r in range(1, 6) for half in (1, 2))
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_core_classes_of_fewer_than_four_in_the_fine_view_are_left_out(log, monkeypatch, size):
+    one = Specialty("some", None, None, np.flatnonzero(log.taxonomy == "Urology"), [], *[None] * 3)
+    core = next(c for c in present_core(log.taxonomy) if c != "Urology")
+    fine = log.user_diagnosis().toarray()
+    fine[np.flatnonzero(log.taxonomy == core)[size:]] = 0
+    mixed = shuffle(log, n_topics=4)
+    log = replace(log, fine=sparse.csr_array(fine))
+    monkeypatch.setattr(recognition, "CLASSIFIERS", ("Naive", "Naive"))
+    found = recognised(log, mixed, one, fine=True, pipeline="printed", seed=3)
+    assert (core in found["classifiers"]["Naive"]["scores"]) == (size == 4)
 
 
 def test_recovery_adds_up_its_seeds():

@@ -52,6 +52,13 @@ def test_claims_are_judged_as_they_were(name, data):
     hold(JUDGED / f"{name}.jsonl", found)
 
 
+@pytest.mark.parametrize("part", book.PARTS, ids=lambda part: part.name)
+def test_published_shares_are_at_most_one(part):
+    for each in part.said()[1]:
+        if each.form.startswith("100 "):
+            assert all(-1 <= cell <= 1 for cell in each.cells.values())
+
+
 def moved(table, rng):
     """Draw each number from its column and change some signs: what names a row stays.
 

@@ -250,3 +250,21 @@ def test_a_number_of_topics_is_chosen_by_the_perplexity_of_what_was_held_out(mon
     assert steps == ["number of topics", f"LDA with {found.details['n_topics']} topics"]
     _, expected = choose_n_topics(log.diagnosis, [2, 5], seed=0)
     assert scores == {str(k): round(value, 2) for k, value in expected.items()}
+
+
+def test_of_two_runs_the_one_that_predicts_words_better_is_taken(log):
+    documents = log.patient_diagnosis()
+
+    def fitted(seed):
+        return GibbsLDA(n_topics=4, random_state=seed).fit(documents).perplexity(documents)
+
+    def grouped(seed, restarts):
+        options = {"document": "patient", "threads": 1, "progress": lambda text: None}
+        return group_by_topics(log, n_topics=4, seed=seed, restarts=restarts, **options)
+
+    scores = [fitted(seed) for seed in range(8)]
+    second = next(seed for seed in range(7) if scores[seed + 1] < scores[seed])
+    both, better, other = grouped(second, 2), grouped(second + 1, 1), grouped(second, 1)
+    np.testing.assert_array_equal(both.cluster, better.cluster)
+    np.testing.assert_array_equal(both.restarts, [other.cluster])
+    assert (better.cluster != other.cluster).any()

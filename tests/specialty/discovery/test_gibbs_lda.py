@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.exceptions import NotFittedError
 
 from telic.errors import InputError
 from telic.specialty.discovery.gibbs_lda import GibbsLDA, choose_n_topics
@@ -132,3 +133,8 @@ def test_documents_of_other_words_are_refused():
     model = GibbsLDA(n_topics=2, max_iter=7).fit(counts)
     with pytest.raises(InputError, match="documents have 3 words, the topics 4"):
         model.transform(counts[:, :3])
+
+
+def test_topics_must_be_fitted_before_documents_are_read():
+    with pytest.raises(NotFittedError):
+        GibbsLDA(n_topics=2).transform(np.eye(4, dtype=int))

@@ -61,9 +61,9 @@ def recognised(
     labels = with_specialty(log.taxonomy, one.users, DE_FACTO)
     core = present_core(labels)
     seen = np.asarray(counts.sum(axis=1)).ravel() > 0
-    labels = np.where(np.isin(labels, [*core, DE_FACTO]) & seen, labels, "")
     # A core class may be small in the fine-grained view, but is kept: the tables have all twelve.
-    core = [c for c in core if (labels == c).sum() >= 4]
+    core = [c for c in core if ((labels == c) & seen).sum() >= 4]
+    labels = np.where(np.isin(labels, [*core, DE_FACTO]) & seen, labels, "")
     size = int((labels == DE_FACTO).sum())
     by_classifier = {}
     for name in CLASSIFIERS[1:]:
