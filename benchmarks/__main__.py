@@ -25,6 +25,7 @@ PAGES = {
     "optim-multinomial": "optim.multinomial",
     "admm": "admm.page",
     "auc": "auc.page",
+    "average-precision": "auc.average_precision",
     "completion": "completion.page",
     "completion-engine": "completion.engine",
     "completion-index": "completion.index",

@@ -19,7 +19,7 @@ INTRODUCTION = (
     "55,197 columns) every step of SPAM-NET and of OPAUC's sketch writes all columns, so their "
     f"parameters are searched on {WIDE_SEARCH_ROWS:,} rows, and they run once. Data sets that are "
     "not at hand are left out. Departures from the papers: elastic-net methods search ℓ₁ weights "
-    "from a hundredth of the other weight to ten times that; the pairwise hinge sees at most "
+    "from .01 to 10 times the ℓ₂ weight; the pairwise hinge sees at most "
     f"{HINGE_ROWS:,} rows; "
     "SPAM, SOLAM and regSOLAM take 5 passes, SPDAM 20 in batches of 1 % of the rows, VRSPAM 10 "
     "stages, OPAUC, OAM and Uni-Exp one pass; OPAUC keeps a sketch of rank 50 above "

@@ -145,10 +145,12 @@ def changes(path: Path) -> list[Change]:
 
 
 def _altered(number: float) -> float:
-    """Return another number: ten times a guard against division by zero is the same guard."""
+    """Return another number; 0 for a tiny one, since ten times as much would guard as well."""
     if isinstance(number, int):
         return number + 1
-    return number * 10 if number > 1e-200 else 0.0
+    if number < 1e-200:
+        return 0.0 if number else 1.0
+    return number * 10
 
 
 def _words(node: ast.AST) -> ast.AST | None:

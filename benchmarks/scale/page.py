@@ -202,8 +202,8 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
             ["both at most, what both hold counted once", said(peaks.together)],
         ],
         "The risk of all users by all link types at distances 0 to 3, "
-        f"{judged.wall:.0f} s. If both held a copy, the last line would be as large as the one "
-        "before it.",
+        f"{judged.wall:.0f} s. The last line counts once what both workers map. If each held a "
+        "copy of its own, it would be as large as the line before it.",
     )
 
 

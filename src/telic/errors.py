@@ -4,6 +4,7 @@
 
     TelicError
     ├── InputError    what the user gave cannot be used: a file, a row, a value, a parameter
+    │   └── DivergedError    the steps of a fit grew without bound on these rows
     ├── ModelError    a saved model is damaged, or newer than this version of telic
     └── JobError      a partition of a job could not be worked on, or the cluster was lost
 
@@ -24,6 +25,10 @@ class TelicError(Exception):
 
 class InputError(TelicError, ValueError):
     """What was given breaks its contract; the message says what, where, and what to do."""
+
+
+class DivergedError(InputError):
+    """The steps of a fit grew without bound; scaled columns or another parameter may mend it."""
 
 
 class ModelError(TelicError):

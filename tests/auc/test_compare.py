@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from telic.auc import compare
-from telic.auc.compare import BETAS, METHODS, Contender, DataSet, search
+from telic.auc import RegSOLAM, compare
+from telic.auc.compare import BETAS, METHODS, Contender, DataSet, one_run, search
+from telic.errors import DivergedError
 
 
 class RightAt:
@@ -30,6 +31,40 @@ def test_whichever_parameters_of_its_grid_rank_best_are_taken(method, monkeypatc
         way = Contender(lambda d, best=best, **given: RightAt(given == best), grid)
         monkeypatch.setitem(compare.METHODS, method, way)
         assert search(data, method, "raw") == best
+
+
+class Diverges:
+    """Its steps are too long with parameters of one kind."""
+
+    def __init__(self, wrong):
+        self.wrong = wrong
+
+    def fit(self, X, positive):
+        if self.wrong:
+            raise DivergedError("the weights are not finite")
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def test_what_diverges_ranks_nothing_and_does_not_end_the_comparison(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    data = DataSet("made", X, X[:, 0] + rng.normal(size=100) > 0, "raw")
+    grid = [{"step_size": 10.0}, {"step_size": 0.1}, {"step_size": 1.0}]
+    way = Contender(lambda d, step_size: Diverges(step_size > 1), grid)
+    monkeypatch.setitem(compare.METHODS, "SPAM-L2", way)
+    assert search(data, "SPAM-L2", "raw") == {"step_size": 0.1}
+    assert one_run(data, "SPAM-L2", "raw", 0, grid[0]) == 0.5
+    assert one_run(data, "SPAM-L2", "raw", 0, grid[1]) > 0.6
+
+
+def test_long_steps_diverge_on_a_row_that_stands_apart():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.random(300) < 0.3
+    X[0] = 1e5
+    with pytest.raises(DivergedError, match="RegSOLAM: the weights are not finite; scale"):
+        RegSOLAM(1e-4, step_size=1e4, max_iter=5, random_state=0, pos_label=True).fit(X, y)
 
 
 def test_methods_of_two_weights_have_both_searched():

@@ -37,6 +37,16 @@ def test_what_nobody_types_in_a_change_becomes_a_space(tmp_path):
     assert live.find("Tea rose") < 0
 
 
+def test_a_phrase_that_python_gave_is_changed_as_it_is():
+    live = Live(PrefixIndex.build(["a\x07b", "a b"], [3.0, 2.0]))
+    live.put("a\x07b", 5.0)
+    assert [text for _, text, _ in live._forms] == ["a\x07b"]
+    assert live.delete("a\x07b")
+    assert live.find("a\x07b") < 0 <= live.find("a b")
+    with pytest.raises(InputError, match="phrase is None: expected a str"):
+        live.put(None, 1.0)
+
+
 PHRASES = st.sampled_from(["a", "A", "ab", "abc", "b", "á b", "ba"])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["put", "increment", "delete"]), PHRASES, st.integers(0, 20)),

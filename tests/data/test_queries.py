@@ -1,3 +1,4 @@
+import csv
 import datetime as dt
 import json
 
@@ -145,6 +146,26 @@ def test_amazon_qac_brings_past_searches_and_times_without_a_zone(tmp_path):
         pieces, shape = opened(tmp_path, "bad.jsonl", json.dumps(bad))
         with pytest.raises(InputError, match="row 1: column 'past_search_terms'"):
             read_query_log(pieces, shape)
+
+
+@pytest.mark.parametrize("term", ["\x07", " ", "", None])
+def test_a_past_search_of_nothing_is_none(tmp_path, term):
+    read = CARD_TEST | {"past_search_terms": [[term, "2006-03-01 01:00:00"]]}
+    log = read_query_log(*opened(tmp_path, "test.jsonl", json.dumps(read)))
+    assert log.queries == ["robots"]
+
+
+@pytest.mark.parametrize("term", ["\ud800", "\u0301"])
+def test_a_past_search_that_cannot_be_matched_is_named(tmp_path, term):
+    read = CARD_TEST | {"past_search_terms": [[term, "2006-03-01 01:00:00"]]}
+    file = tmp_path / "test.csv"
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, fieldnames=read)
+        writer.writeheader()
+        writer.writerow(read | {"past_search_terms": json.dumps(read["past_search_terms"])})
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="row 1: column 'past_search_terms': holds no pairs"):
+        read_query_log(pieces, shape_of(pieces))
 
 
 def test_days_are_their_first_moment(tmp_path):

@@ -1,6 +1,7 @@
 """Another model in place of the one that serves; a stop that cuts nobody off; the log."""
 
 import asyncio
+import gc
 import json
 import logging
 import logging.config
@@ -9,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+import weakref
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -20,7 +22,7 @@ from telic.errors import InputError
 from telic.serve import create_app, serving
 from telic.serve.app import Service
 from telic.serve.operation.logs import JsonLines, log_config
-from telic.serve.process import server
+from telic.serve.process import garbage, server
 from telic.serve.process.swap import Swapping
 
 ADA = {"user": "ada", "composition": "c"}
@@ -33,7 +35,7 @@ def sorbet(make_completer):
 
 def test_the_next_service_answers_and_the_old_one_ends_in_order(completer, sorbet, settings):
     first = create_app(completer, settings)
-    app = Swapping(first, lambda: create_app(sorbet, settings))
+    app = Swapping(first, lambda before: create_app(sorbet, settings))
     with TestClient(app, "http://127.0.0.1:8000") as client:
         assert client.get("/suggest", params=ADA | {"q": "so"}).json()[1] == ["soup"]
         client.portal.call(app.swap)
@@ -47,7 +49,7 @@ def test_the_next_service_answers_and_the_old_one_ends_in_order(completer, sorbe
 
 def test_what_is_under_way_in_the_old_one_is_answered(completer, sorbet, settings):
     first = create_app(completer, settings)
-    app = Swapping(first, lambda: create_app(sorbet, settings))
+    app = Swapping(first, lambda before: create_app(sorbet, settings))
     record, begun, go_on = first.journal._store.record, threading.Event(), threading.Event()
 
     def slow(submissions):
@@ -75,8 +77,47 @@ def test_what_is_under_way_in_the_old_one_is_answered(completer, sorbet, setting
         assert "soup" in answer.json()[1]  # what it was taught is there
 
 
+def test_replaced_services_are_not_kept(completer, make_completer, settings):
+    services = []
+
+    def make(before):
+        services.append(weakref.ref(before))
+        return create_app(make_completer(), settings, before=before)
+
+    app = Swapping(create_app(completer, settings), make)
+    gc.disable()
+    try:
+        with TestClient(app, "http://127.0.0.1:8000") as client:
+            for _ in range(3):
+                client.get("/suggest", params=ADA | {"q": "so"})
+                client.portal.call(app.swap)
+    finally:
+        gc.enable()
+    assert [service() for service in services] == [None] * 3
+
+
+def test_a_replaced_service_is_found_among_what_was_set_apart():
+    class Held:
+        pass
+
+    one = Held()
+    one.itself, gone = one, weakref.ref(one)
+    gc.freeze()
+    try:
+        del one
+        gc.collect()
+        assert gone() is not None
+        garbage.remove_replaced()
+        assert gone() is None
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+    garbage.remove_replaced()
+    assert not gc.get_freeze_count()
+
+
 def test_a_model_that_cannot_be_read_leaves_the_old_one(completer, settings, caplog):
-    def broken():
+    def broken(before):
         raise InputError("model: is damaged.")
 
     app = Swapping(create_app(completer, settings), broken)
@@ -90,7 +131,7 @@ def test_the_next_service_is_warm_and_counts_on(completer, make_completer, setti
     warmed, other = [], make_completer()
     monkeypatch.setattr(server, "warm", warmed.append)
     first = create_app(completer, settings)
-    following = server._swapping(first, settings, lambda: other).config.app._make()
+    following = server._swapping(first, settings, lambda: other).config.app._make(first)
     assert warmed == [other]
     assert following.metrics is first.metrics
     assert following.connections is first.connections
@@ -184,7 +225,7 @@ def test_a_hangup_swaps_the_model_but_for_a_terminal_that_was_closed(
     monkeypatch.setattr("os.isatty", lambda descriptor: terminal)
 
     async def live():
-        async with Swapping(create_app(completer, settings), lambda: None)._live(None):
+        async with Swapping(create_app(completer, settings), lambda before: None)._live(None):
             pass
 
     with asyncio.Runner(loop_factory=Loop) as runner:
@@ -195,7 +236,7 @@ def test_a_hangup_swaps_the_model_but_for_a_terminal_that_was_closed(
 def test_a_second_hangup_begins_no_second_swap_and_a_stop_ends_one(completer, sorbet, settings):
     made, go_on = [], threading.Event()
 
-    def make():
+    def make(before):
         made.append(1)
         assert go_on.wait(30)
         raise InputError("too late")

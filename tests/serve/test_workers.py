@@ -15,7 +15,7 @@ from telic.completion import Completer
 from telic.errors import InputError, ModelError
 from telic.serve import run, run_workers
 from telic.serve.operation.metrics import FOLDER
-from telic.serve.process import server, workers
+from telic.serve.process import garbage, server, workers
 from telic.serve.requests.between_workers import WorkerPlace
 
 
@@ -224,8 +224,8 @@ def test_one_process_serves_once_it_is_warm_and_listens(completer, settings, mon
     told = []
     for name in ("reserve_files", "warm"):
         monkeypatch.setattr(server, name, lambda given, name=name: told.append((name, given)))
-    monkeypatch.setattr(server.gc, "collect", lambda: told.append(("collect",)))
-    monkeypatch.setattr(server.gc, "freeze", lambda: told.append(("freeze",)))
+    for name in ("collect", "freeze", "set_threshold"):
+        monkeypatch.setattr(garbage.gc, name, lambda *given, name=name: told.append((name, *given)))
 
     class Served:
         def run(self, sockets):
@@ -238,6 +238,7 @@ def test_one_process_serves_once_it_is_warm_and_listens(completer, settings, mon
     *before, (_, address), (_, port) = told
     assert before == [
         ("reserve_files", one.max_connections), ("warm", completer), ("collect",), ("freeze",),
+        ("set_threshold", *garbage.THRESHOLDS),
     ]  # fmt: skip
     assert address == f"http://127.0.0.1:{port}"
     told.clear()

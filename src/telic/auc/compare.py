@@ -24,7 +24,7 @@ from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_ranker import Labelled, enough_of_each
-from telic.errors import InputError
+from telic.errors import DivergedError, InputError
 from telic.evaluate.average_precision import average_precision
 from telic.evaluate.classification import roc_auc
 from telic.evaluate.repeated_cv import nadeau_bengio_interval
@@ -144,8 +144,8 @@ def tested(
     way = METHODS[method]
     train = at_most(train, data.positive, way.most_rows)
     measured = Scaling.fit(data.X[train], scaling)
-    model = fitted(way, parameters, measured.apply(data.X[train]), data.positive[train])
-    return data.positive[test], model.decision_function(measured.apply(data.X[test]))
+    fit, unseen = measured.apply(data.X[train]), measured.apply(data.X[test])
+    return data.positive[test], scored(way, parameters, fit, data.positive[train], unseen)
 
 
 def search(data: DataSet, method: str, scaling: str) -> Parameters:
@@ -160,8 +160,8 @@ def search(data: DataSet, method: str, scaling: str) -> Parameters:
     def mean_auc(parameters: Parameters) -> float:
         scores = []
         for train, test in folds:
-            model = fitted(way, parameters, X[train], positive[train])
-            scores.append(roc_auc(positive[test], model.decision_function(X[test])))
+            found = scored(way, parameters, X[train], positive[train], X[test])
+            scores.append(roc_auc(positive[test], found))
         return float(np.mean(scores))
 
     with warnings.catch_warnings():
@@ -170,15 +170,24 @@ def search(data: DataSet, method: str, scaling: str) -> Parameters:
         return max(way.grid, key=mean_auc)
 
 
-def fitted(way: Contender, parameters: Parameters, X: Matrix, positive: np.ndarray) -> Any:
-    """Return a method fitted with some parameters."""
+def scored(
+    way: Contender, parameters: Parameters, X: Matrix, positive: np.ndarray, unseen: Matrix
+) -> np.ndarray:
+    """Return the scores of unseen rows by a method that is fitted with some parameters.
+
+    All are 0 where the method diverges: it ranks nothing.
+    """
     model = way.make(X.shape[1], **parameters)
     if isinstance(model, LinearAUC):
         model.set_params(pos_label=True)
     with warnings.catch_warnings():
         # The tables fix the passes of each method, as the documents do.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, positive)
+        try:
+            model.fit(X, positive)
+        except DivergedError:
+            return np.zeros(unseen.shape[0])
+    return np.asarray(model.decision_function(unseen))
 
 
 def split(data: DataSet, run: int) -> tuple[np.ndarray, np.ndarray]:

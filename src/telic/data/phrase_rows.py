@@ -171,8 +171,10 @@ def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     for row, given in enumerate(column.to_pylist()):
         try:
             read = json.loads(given) if isinstance(given, str) else given or []
-            good = [[tidy(str(term)), str(time)] for term, time in read if term]
+            tidied = [(tidy(str(term)), str(time)) for term, time in read if term is not None]
+            good = [[term, time] for term, time in tidied if term]
             times_of(pa.array([time for _, time in good], pa.string()))
+            wrong[row] = unmatchable(pa.array([term for term, _ in good], pa.string())).any()
         except (ValueError, TypeError, RecursionError):
             wrong[row], good = True, []
         pairs.append(good)

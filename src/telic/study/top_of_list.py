@@ -40,13 +40,15 @@ RANGES: dict[str, dict[str, Any]] = {
     "highest 5 %, lowest positives": {"fpr": (0, 0.05), "min_tpr": 0.2},
 }
 K = 100
+FIRST = "logistic regression"
+"""What the others are compared with."""
 
 
 def candidates(rows: int) -> dict[str, dict[str, Any]]:
     """Return each method's estimators by what is set, of which the validation rows choose one."""
     whole = partial(PairwiseAUC, loss="squared_hinge", tol=1e-5)
     makers: dict[str, Callable[[float], Any]] = {
-        "logistic regression": lambda beta: LogisticRegression(C=1 / (beta * rows), max_iter=1000),
+        FIRST: lambda beta: LogisticRegression(C=1 / (beta * rows), max_iter=1000),
         "ridge": lambda beta: RidgeClassifier(alpha=beta * rows),
         "square loss of all pairs": partial(ConjugateGradientAUC, tol=1e-6),
         "squared hinge of all pairs": whole,
@@ -63,9 +65,19 @@ def candidates(rows: int) -> dict[str, dict[str, Any]]:
 
 
 def measured(
-    *, case: str, data: str | Path | None, rows: int, resamples: int, seed: int
+    *,
+    case: str,
+    data: str | Path | None,
+    rows: int,
+    resamples: int,
+    seed: int,
+    methods: Callable[[int], dict[str, dict[str, Any]]] = candidates,
 ) -> dict[str, Any]:
-    """Fit on a third of the rows, choose by average precision on another, measure on the last."""
+    """Fit on a third of the rows, choose by average precision on another, measure on the last.
+
+    `methods` gets the number of rows of the first third; its first is what the others are compared
+    with.
+    """
     file, positive_class = CASES[case]
     X, y, classes = labelled_set(file, data)
     positive = y > 0 if positive_class is None else np.asarray(classes) == positive_class
@@ -78,7 +90,7 @@ def measured(
         name: scaling.apply(X[part]) for name, part in zip("fct", (fit, choose, test), strict=True)
     }
     scores, lines = {}, []
-    for method, models in candidates(fit.size).items():
+    for method, models in methods(fit.size).items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", "all weights are 0")
@@ -94,8 +106,8 @@ def measured(
         line: dict[str, Any] = {"case": case, "method": method, "chosen": chosen}
         for name, measure in MEASURES.items():
             line[name] = measure(truth, found)
-            rival = scores["logistic regression"]
-            if method != "logistic regression" and name in COMPARED:
+            if len(scores) > 1 and name in COMPARED:
+                rival = next(iter(scores.values()))
                 line[f"{name}, gain"] = resampled(
                     measure, truth, found, rival, resamples=resamples, seed=seed
                 )
@@ -172,13 +184,14 @@ def study(
         "or the 5 % without the fifth of positives with the highest scores. Columns are "
         "standardised; sparse rows have unit length. Intervals resample the rows measured on, "
         "within each class; fitting on another third would change more. No loss here is average "
-        "precision itself, which is not convex; deep-learning losses of it are not run."
+        "precision itself, which is not convex; the page of measurements “Average precision beside "
+        "LibAUC” has a loss of it."
     )
     return page
 
 
-def verdict_table(lines: list[dict[str, Any]]) -> Table:
-    """Count the sets on which each method is surely better or worse than logistic regression."""
+def verdict_table(lines: list[dict[str, Any]], rival: str = FIRST) -> Table:
+    """Count the sets on which each method is surely better or worse than the first."""
     rows = []
     for method in dict.fromkeys(line["method"] for line in lines if len(gains_of(line)) > 0):
         spans = [gains_of(line) for line in lines if line["method"] == method]
@@ -195,7 +208,7 @@ def verdict_table(lines: list[dict[str, Any]]) -> Table:
         )
     sides = [f"{name}, {side}" for name in COMPARED for side in ("better", "worse")]
     return Table(
-        "On how many sets a method is surely better, or worse, than logistic regression",
+        f"On how many sets a method is surely better, or worse, than {rival}",
         {"method": "", "sets": "d", **dict.fromkeys(sides, "d")},
         rows,
         note="At 95 %, each difference by itself.",
@@ -203,16 +216,16 @@ def verdict_table(lines: list[dict[str, Any]]) -> Table:
 
 
 def gains_of(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line's differences from logistic regression: none in its own line."""
+    """Return a line's differences from the first method: none in its own line."""
     return {name: line[f"{name}, gain"] for name in COMPARED if f"{name}, gain" in line}
 
 
-def gains_table(lines: list[dict[str, Any]]) -> Table:
-    """Return the differences from logistic regression, with their intervals, losses first."""
+def gains_table(lines: list[dict[str, Any]], rival: str = FIRST) -> Table:
+    """Return the differences from the first method, with their intervals, losses first."""
     shown = [line for line in lines if gains_of(line)]
     shown.sort(key=lambda line: gains_of(line)[COMPARED[0]][0])
     return Table(
-        "Gain over logistic regression, losses first",
+        f"Gain over {rival}, losses first",
         {"set": "", "method": "", **dict.fromkeys(COMPARED, "{:+.4f} ({:+.4f} … {:+.4f})")},
         [[line["case"], line["method"], *gains_of(line).values()] for line in shown],
         note="With 95 % intervals over resampled rows.",

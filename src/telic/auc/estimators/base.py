@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import choose_threshold
-from telic.errors import InputError
+from telic.errors import DivergedError, InputError
 from telic.evaluate.classification import roc_auc
 from telic.optim.design import check_values
 from telic.optim.estimators.linear import example_weights
@@ -72,6 +72,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         InputError
             For one class or more than two, NaN or infinity (named by row and column), weights
             that are no numbers >= 0, or a parameter out of range (a ValueError).
+        DivergedError
+            If the weights grow without bound, or rows get no finite scores by them.
 
         Warns
         -----
@@ -93,15 +95,16 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(1, round(solution.passes))
         self.converged_ = solution.converged
         self.gap_ = solution.gap
-        if not np.isfinite(solution.coef).all():
-            raise InputError(
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = X @ solution.coef
+        if not (np.isfinite(solution.coef).all() and np.isfinite(scores).all()):
+            raise DivergedError(
                 f"{type(self).__name__}: the weights are not finite; scale the columns (for "
                 "instance with StandardScaler) or use a larger beta."
             )
         unsure = solution.converged is None and solution.exhausted
         if not solution.stopped and (solution.converged is False or unsure):
             warnings.warn(self._not_converged(solution), ConvergenceWarning, stacklevel=2)
-        scores = X @ solution.coef
         high, low = (
             np.average(scores[side], weights=None if weight is None else weight[side])
             for side in (positive, ~positive)

@@ -93,7 +93,7 @@ class Live:
             `telic.data.contracts.MAX_COUNT`.
         """
         with self._lock:
-            phrase, weight = tidy(phrase), self.unit * np.log1p(_checked(popularity))
+            phrase, weight = self.spelled(phrase), self.unit * np.log1p(_checked(popularity))
             self._put(phrase, dict.fromkeys(self._numbers_of(phrase), weight))
 
     def increment(self, phrase: str, by: float = 1.0) -> None:
@@ -103,7 +103,7 @@ class Live:
         that alone would give the phrase its weight.
         """
         with self._lock:
-            phrase, count, weights = tidy(phrase), _checked(by), {}
+            phrase, count, weights = self.spelled(phrase), _checked(by), {}
             for number in self._numbers_of(phrase):
                 there = number in self.weights or number < len(self.index)
                 known = np.expm1(self.weight(number) / self.unit) if there else 0.0
@@ -113,7 +113,7 @@ class Live:
     def delete(self, phrase: str) -> bool:
         """Delete a phrase in every spelling that folds as it does; say whether there was one."""
         with self._lock:
-            phrase = tidy(phrase)
+            phrase = self.spelled(phrase)
             form = checked_form(phrase, "phrase").encode()
             found = [id for id in self.index.alike(phrase) if id not in self.gone]
             first, last = self._range_of(form)
@@ -126,9 +126,18 @@ class Live:
             self.version += 1
             return bool(found or changed)
 
+    def spelled(self, phrase: str) -> str:
+        """Return a phrase as it is given where the index has it, or else tidied as in files.
+
+        An index that Python made of a list may hold phrases that are not tidy.
+        """
+        if not isinstance(phrase, str):
+            checked_form(phrase, "phrase")
+        return phrase if self.find(phrase) >= 0 else tidy(phrase)
+
     def check(self, phrase: str, count: float = 0.0, *, deleted: bool = False) -> str:
         """Return a phrase's folded form; raise what `put` would of it and a count, or `delete`."""
-        phrase = tidy(phrase)
+        phrase = self.spelled(phrase)
         form = checked_form(phrase, "phrase")
         if not deleted and self.deny is not None and self.deny.denies(phrase):
             raise InputError(f"phrase {phrase[:60]!r} is on the deny list. Take it off first.")

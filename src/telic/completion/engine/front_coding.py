@@ -6,8 +6,9 @@ is shared and whose lower half the length of the rest, then the rest. Where a ha
 is 15 and what follows: seven bits a byte, lowest first, until a byte below 128.
 
 Block b begins at ``packed[starts[b]]``; the last of `starts` is the length of `packed`. ``keys[b]``
-is a number that stands to other keys as the block's first string to theirs, as far as seven bytes
-tell: most of a search reads these numbers alone. The three are passed together as `strings`.
+is a number made of the first seven bytes of the block's first string: keys sort as these strings
+do, and those of strings that begin with the same seven bytes are equal. Most of a search reads keys
+alone. The three are passed together as `strings`.
 """
 
 import numpy as np
@@ -164,7 +165,9 @@ def _first(strings, n, prefix, block, least):
     packed, starts, keys = strings
     # The first block whose first string has that order.
     key = _key(prefix, 0, len(prefix), 255 * least)
-    if len(prefix) <= _KEYED:  # keys tell all; with 255s it is the last that the prefix begins
+    if (
+        len(prefix) <= _KEYED
+    ):  # keys tell all; padded by 255s, the key is the largest with the prefix
         lo = place_in(keys, block, len(keys), (key | 15) + 1 if least else key)
         hi = lo
     else:

@@ -1,6 +1,5 @@
 """The server that runs the service."""
 
-import gc
 import math
 import socket
 import threading
@@ -17,17 +16,10 @@ from telic.serve.http.connections import Connections, reserve_files
 from telic.serve.operation.logs import log_config
 from telic.serve.operation.settings import Settings
 from telic.serve.operation.traces import Traced
+from telic.serve.process import garbage
 from telic.serve.process.swap import Swapping
 from telic.serve.requests.between_workers import WorkerPlace
 from telic.serve.state.open_compositions import warm
-
-GARBAGE = 1_000, 10, 500
-"""When the garbage collector looks at its three generations (`gc.set_threshold`).
-
-Each answer leaves some objects in a circle, which the young generations find. A look at all objects
-takes a tenth of a second once thousands of compositions are open, and nobody is answered meanwhile:
-it comes a seventieth as often as by default.
-"""
 
 
 def run(
@@ -100,11 +92,7 @@ def serving(completer: Completer, settings: Settings) -> Iterator[str]:
 def _prepare(completer: Completer, settings: Settings) -> None:
     reserve_files(settings.max_connections)
     warm(completer)
-    # What is loaded by now stays. The garbage collector would look at it again and again, while
-    # everybody waits.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE)
+    garbage.begin()
 
 
 def _swapping(
@@ -113,11 +101,11 @@ def _swapping(
     reload: Callable[[], Completer] | None,
     place: WorkerPlace | None = None,
 ) -> uvicorn.Server:
-    def make() -> Service:
+    def make(before: Service) -> Service:
         assert reload is not None
         completer = reload()
         warm(completer)
-        return create_app(completer, settings, place=place, before=first)
+        return create_app(completer, settings, place=place, before=before)
 
     app: Any = Swapping(first, make if reload else None, grace=settings.stop_seconds)
     if settings.traces:

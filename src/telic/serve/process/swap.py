@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from telic.errors import TelicError
 from telic.serve.app import Service
+from telic.serve.process import garbage
 
 _log = logging.getLogger("telic.serve")
 
@@ -27,14 +28,18 @@ class Swapping:
     first : Service
         Not yet started.
     make : callable, optional
-        Returns the next service: reads and warms what is to serve, in a thread. Without it there is
-        no next one.
+        Returns the next service, given the one before: reads and warms what is to serve, in a
+        thread. Without it there is no next one.
     grace : float
         Seconds that requests to the old one may take.
     """
 
     def __init__(
-        self, first: Service, make: Callable[[], Service] | None = None, *, grace: float = 5.0
+        self,
+        first: Service,
+        make: Callable[[Service], Service] | None = None,
+        *,
+        grace: float = 5.0,
     ) -> None:
         self.current = first
         self._make, self._grace = make, grace
@@ -71,7 +76,7 @@ class Swapping:
         """Let the next service answer from now on; keep this one if there can be none."""
         assert self._make is not None
         try:
-            following = await asyncio.to_thread(self._make)
+            following = await asyncio.to_thread(self._make, self.current)
         except (TelicError, OSError) as error:
             _log.error("the model is not swapped: %s", error)
             return
@@ -83,3 +88,5 @@ class Swapping:
             await before.drained(self._grace)
         finally:
             await before.stop()
+            del before
+            garbage.remove_replaced()

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from telic.completion import Completer
-from telic.data.tables import tidy
 from telic.errors import InputError
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
@@ -233,7 +232,7 @@ def _checked(given: Any, completer: Completer) -> Change:
             f"'{kinds[0]}' is none that it can be.",
             "Send a number; true to delete.",
         )
-    phrase = tidy(given["phrase"])
+    phrase = completer.live.spelled(given["phrase"])
     try:
         completer.live.check(phrase, amount, deleted=kinds[0] == "delete")
     except InputError as error:

@@ -76,7 +76,7 @@ def made_by(data: DataSet, method: str, scaling: str) -> str:
     steps = (
         compare.one_run,
         compare.search,
-        compare.fitted,
+        compare.scored,
         compare.split,
         compare.at_most,
         load,

@@ -61,7 +61,7 @@ def recognised(
     labels = with_specialty(log.taxonomy, one.users, DE_FACTO)
     core = present_core(labels)
     seen = np.asarray(counts.sum(axis=1)).ravel() > 0
-    # A core class may be small in the fine-grained view, but is kept: the tables have all twelve.
+    # A core class may be small in the fine-grained view, but is kept as long as it can be halved.
     core = [c for c in core if ((labels == c) & seen).sum() >= 4]
     labels = np.where(np.isin(labels, [*core, DE_FACTO]) & seen, labels, "")
     size = int((labels == DE_FACTO).sum())
