@@ -16,7 +16,7 @@ SCALE = 0.05
 USERS = 200_000
 
 TEXT = """\
-# Data cards: hospitals, a microblog, searchers, texts, trials, bundled sets
+# Data cards: hospitals, a microblog, searchers, shoppers, texts, trials, bundled sets
 
 Nobody was observed for the data on this page. Their files are marked as simulated, and so is every
 figure that rests on them. [Typists](data-card-typists.md) and [phones](data-card-phones.md) have
@@ -79,6 +79,17 @@ page](results-signals.md); the other part uses real query logs. Every probabilit
 
 **Control:** with all of them 0, popularity alone causes queries, and no signal may be worth
 anything.
+
+## Shoppers: `telic.simulate.shoppers`
+
+**For** seeing whether what holds for typists holds for people of other mechanics: bursts and
+pauses, eyes that go to the list in a pause and read from any line on, goods taken instead of the
+wanted ones, tastes, a shop whose lists begin at the second character, match any word and know
+popularity badly. **Not for** choosing anything: no default or rule of telic was chosen on them, and
+[their page](results-shoppers.md) reports everything that was measured, the marginals among it.
+
+**Controls:** `setting="inattentive"` (nobody looks) and `setting="all alike"` (no tastes, and
+searches that do not depend on the one before).
 
 ## People who change: `telic.simulate.changing_people`
 

@@ -281,6 +281,33 @@ def test_the_ranking_is_that_of_balanced_ridge():
     assert ratio == pytest.approx(np.full(4, ratio[0]), rel=1e-8)
 
 
+@pytest.mark.parametrize("rule", ["prior", "youden", ("cost", 2.0), ("top_k", 40)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_row_lies_on_the_threshold_and_equal_rows_get_the_same_label(rule, weighted):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        kinds = rng.normal(size=(6, 12))
+        of = rng.integers(0, 6, size=101)
+        X, y = kinds[of], rng.random(101) < rng.random(6)[of]
+        weight = rng.integers(1, 4, 101).astype(float) if weighted else None
+        model = ExactAUC(threshold=rule, pos_label=True).fit(X, y, sample_weight=weight)
+        called = model.predict(X)
+        scores = np.abs(model.decision_function(X))
+        assert scores.min() > 1e-12 * scores.max()
+        for kind in range(6):
+            assert len(set(called[of == kind])) <= 1
+        alone = np.concatenate([model.predict(X[i : i + 1]) for i in range(101)])
+        np.testing.assert_array_equal(called, alone)
+        np.testing.assert_array_equal(called, model.predict(sparse.csr_array(X)))
+
+
+def test_scores_that_tie_at_the_top_are_called_together():
+    scores = np.array([0.0, 1.0, 2.0, 2.0, 2.0])
+    assert choose_threshold(scores, scores > 1, ("top_k", 2)) == 1.5
+    assert choose_threshold(scores, scores > 1, ("top_k", 2), np.ones(5)) == 1.5
+    assert choose_threshold(np.ones(3), np.array([True, False, False]), "prior") == 1.0
+
+
 @pytest.mark.parametrize("rule", ["prior", "youden", "cost", ("cost", 3.0), ("top_k", 25)])
 def test_thresholds_by_trying_every_cut(rule):
     rng = np.random.default_rng(0)

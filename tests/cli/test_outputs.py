@@ -53,6 +53,7 @@ COMMANDS = {
     "study top-of-list": ["--out", "OUT"],
     "study signals": ["--out", "OUT"],
     "study saturation": ["--out", "OUT"],
+    "study shoppers": ["--out", "OUT"],
     "study amazonqac": ["--out", "OUT", "--data", "IN"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
     "study all": ["--out", "OUT"],

@@ -6,6 +6,9 @@ from telic.errors import InputError
 
 Rule = str | tuple[str, float]
 RULES = ("prior", "youden", "cost", "top_k")
+TIED = 1e-12
+"""Scores that differ by less, as a share of the largest, are equal but for rounding: equal rows get
+such scores, by their place in a product."""
 
 
 def between_means(w: np.ndarray, means: np.ndarray) -> float:
@@ -46,8 +49,9 @@ def choose_threshold(
     Returns
     -------
     float
-        Halfway between two scores of the given rows, so that no given row lies on it. Rows of
-        equal score fall on the same side.
+        Halfway between two scores of the given rows, so that no given row lies on it unless all
+        are equal. Rows of equal score fall on the same side; where "prior" or "top_k" would part
+        them, they are not called, unless nothing else would be.
 
     Examples
     --------
@@ -65,16 +69,20 @@ def choose_threshold(
     n, n_pos = float(scores.size), float(np.count_nonzero(positive))
     if weight is not None:
         n, n_pos = float(weight.sum()), float(weight[positive].sum())
+    same = TIED * float(np.abs(scores).max())
     if name in ("prior", "top_k"):
         wanted = n_pos if number is None else float(number)
         if not wanted > 0:
             raise InputError(f"threshold: {rule!r}, the number of rows to call must be > 0.")
         wanted = wanted * n if wanted < 1 and number is not None else wanted
-        if weight is None:
-            return _call(scores, round(wanted))
-        if (weight == np.floor(weight)).all():
+        if weight is None or (weight == np.floor(weight)).all():
             wanted = round(wanted)  # rows come whole
-        return _call_weighted(scores, weight, wanted)
+        low, high = (
+            _call(scores, wanted) if weight is None else _call_weighted(scores, weight, wanted)
+        )
+        if high - low <= same:
+            low, high = _beside_tie(scores, (low - same, high + same))
+        return _between(low, high)
     if name == "youden":
         gain, loss = 1 / n_pos, 1 / (n - n_pos)
     else:
@@ -88,24 +96,30 @@ def choose_threshold(
         worths = weight[order] * worths
     worth = np.concatenate([[0.0], np.cumsum(worths)])
     # A cut after the first k is possible where the score changes, and at both ends.
-    allowed = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
+    allowed = np.concatenate([[True], ranked[1:] < ranked[:-1] - same, [True]])
     best = int(np.argmax(np.where(allowed, worth, -np.inf)))
     if best == 0:
-        return float(np.nextafter(ranked[0], np.inf))
+        return float(np.nextafter(ranked[0] + 2 * same, np.inf))
     if best == scores.size:
-        return float(np.nextafter(ranked[-1], -np.inf))
+        return float(np.nextafter(ranked[-1] - 2 * same, -np.inf))
     return _between(ranked[best], ranked[best - 1])
 
 
-def _call(scores: np.ndarray, wanted: int) -> float:
-    """Cut so that as many rows lie above; one at least on either side. It needs no sorting."""
+def _call(scores: np.ndarray, wanted: int) -> tuple[float, float]:
+    """Cut so that as many rows lie above; one at least on either side. It needs no sorting.
+
+    Returns
+    -------
+    (float, float)
+        The scores below and above the cut.
+    """
     below = int(np.clip(scores.size - wanted, 1, scores.size - 1))
-    around = np.partition(scores, (below - 1, below))[below - 1 : below + 1]
-    return _between(*around)
+    low, high = np.partition(scores, (below - 1, below))[below - 1 : below + 1]
+    return float(low), float(high)
 
 
-def _call_weighted(scores: np.ndarray, weight: np.ndarray, wanted: float) -> float:
-    """Cut so that rows of that much weight lie above; one row at least on either side."""
+def _call_weighted(scores: np.ndarray, weight: np.ndarray, wanted: float) -> tuple[float, float]:
+    """As `_call`, so that rows of that much weight lie above."""
     order = np.argsort(scores)
     ranked, ends = scores[order], np.cumsum(weight[order])
     left = np.clip(ends[-1] - wanted, ends[0], ends[-2])
@@ -113,7 +127,17 @@ def _call_weighted(scores: np.ndarray, weight: np.ndarray, wanted: float) -> flo
     slack = 1e-9 * ends[-1]
     below = int(np.searchsorted(ends, left - slack))
     above = min(int(np.searchsorted(ends, left + slack, side="right")), ranked.size - 1)
-    return _between(ranked[below], ranked[above])
+    return float(ranked[below]), float(ranked[above])
+
+
+def _beside_tie(scores: np.ndarray, tied: tuple[float, float]) -> tuple[float, float]:
+    """Cut above the rows whose scores are tied; below them where no row is above."""
+    lower, higher = scores < tied[0], scores > tied[1]
+    if higher.any():
+        return float(scores[~higher].max()), float(scores[higher].min())
+    if lower.any():
+        return float(scores[lower].max()), float(scores[~lower].min())
+    return float(scores.min()), float(scores.max())
 
 
 def _between(low: float, high: float) -> float:

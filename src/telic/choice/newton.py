@@ -220,7 +220,7 @@ def _solve(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     unit = 1 / np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
     scaled = hessian * unit[:, :, None] * unit[:, None, :]
     # Where features repeat each other, l2 can drown in rounding: what is left must stay regular.
-    scaled += 1e-14 * np.eye(hessian.shape[1])
+    scaled += 1e-14 * np.eye(gradient.shape[-1])
     return unit * np.linalg.solve(scaled, (unit * gradient)[..., None])[..., 0]
 
 

@@ -171,6 +171,21 @@ def saturation(
     _study("saturation", page, users=users, seeds=seeds)
 
 
+@app.command("shoppers")
+def shoppers(
+    out: Out = None,
+    users: Annotated[int, typer.Option(help="Users of each simulated log.", min=10)] = 60,
+    compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=10)] = 80,
+    seeds: Annotated[int, typer.Option(help="Simulated logs of each setting.", min=2)] = 5,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Feedback and signals on simulated people of a second family, on whom nothing was tuned."""
+    page = out, work, overwrite, as_json
+    _study("shoppers", page, users=users, compositions=compositions, seeds=seeds)
+
+
 @app.command("amazonqac")
 def amazonqac(
     out: Out = None,

@@ -131,7 +131,7 @@ def by_overlap(
     codes, here, everywhere = _declared(taxonomy, users, in_view)
     if not len(codes):
         return None, False
-    best = int(np.argmax(2 * here / (everywhere + here.sum())))
+    best = int(np.argmax(here / (everywhere + here.sum())))  # as by F1, which is twice this
     named = here[best] >= OVERLAP_OF_CODE * everywhere[best]
     named &= here[best] >= OVERLAP_OF_MEMBERS * here.sum()
     return str(codes[best]), bool(named)
