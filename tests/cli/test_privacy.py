@@ -377,11 +377,15 @@ def test_a_release_holds_no_column_that_the_schema_does_not_name(world, tmp_path
     file = tmp_path / "net" / "nodes_user.parquet"
     table = pq.read_table(file)
     pq.write_table(table.append_column("email", pa.array(["x"] * len(table))), file)
+    schema = json.loads((tmp_path / "net" / "schema.json").read_text())
+    schema["nodes"]["film"] = {"attributes": {}}
+    (tmp_path / "net" / "schema.json").write_text(json.dumps(schema))
+    films = pa.table({"id": [1], "gender": [0]})  # a name that users have, too
+    pq.write_table(films, tmp_path / "net" / "nodes_film.parquet")
     for name, words in (("new", []), ("kept", ["--keep-ids"])):
-        done = run.invoke(
-            cli.app, ["privacy", "anonymise", str(tmp_path / "net"), str(tmp_path / name), *words]
-        )
-        assert "Left out, since the schema does not name them: email\n" in done.stderr
+        out = str(tmp_path / name), "--node-type", "user"
+        done = run.invoke(cli.app, ["privacy", "anonymise", str(tmp_path / "net"), *out, *words])
+        assert "Left out, since the schema does not name them: email, gender\n" in done.stderr
         columns = read_network(tmp_path / name).nodes["user"].column_names
         assert columns == ["id", "gender", "yob", "tags", "tweets"]
 

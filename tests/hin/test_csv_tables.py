@@ -128,3 +128,32 @@ def test_what_describes_no_tables_is_told_what_was_expected(tmp_path, text, mess
     (tmp_path / "tables.json").write_text(text)
     with pytest.raises(InputError, match=rf"tables.json: {message}\{{.nodes"):
         read_tables(tmp_path / "tables.json")
+
+
+def test_keys_with_leading_zeros_are_text_in_every_table(folder, tmp_path):
+    (tmp_path / "users.csv").write_text("id,age,zip\n7,30,01234\n07,40,1234\n9,40,\n")
+    (tmp_path / "orders.csv").write_text(
+        "customer,sku,pieces,shop\n7,p1,02,01\n9,p2,1,1\n7,p1,3,001\n"
+    )
+    changes = {("nodes", "user", "attributes"): {"age": "exact", "zip": "exact"}}
+    network = read_tables(folder(changes))
+    users = network.nodes["user"]
+    assert users["id"].to_pylist() == ["7", "07", "9"]
+    assert users["zip"].to_pylist() == ["01234", "1234", None]
+    assert users["age"].to_pylist() == [30, 40, 40]
+    assert sorted(network.nodes["shop"]["id"].to_pylist()) == ["001", "01", "1"]
+    bought = network.links["bought"]
+    assert bought.strength.tolist() == [5, 1]
+
+
+@pytest.mark.parametrize("shop", ["north", "01"])
+def test_a_row_without_a_key_is_refused_whatever_the_others_are(folder, tmp_path, shop):
+    (tmp_path / "orders.csv").write_text(f"customer,sku,pieces,shop\n7,p1,2,{shop}\n8,p2,1,\n")
+    with pytest.raises(InputError, match=r"orders\.csv: .*row 2"):
+        read_tables(folder())
+
+
+def test_keys_that_are_text_in_one_table_alone_are_named(folder, tmp_path):
+    (tmp_path / "orders.csv").write_text("customer,sku,pieces,shop\n07,p1,2,north\n8,p2,1,north\n")
+    with pytest.raises(InputError, match=r"orders\.csv: column 'customer': row 1: id '07' is"):
+        read_tables(folder())

@@ -156,7 +156,7 @@ def test_who_is_not_there_is_named_with_the_row_of_the_truth(column, row):
         pa.table({"target": [2], "auxiliary": [3]}), NETWORK, NETWORK, "user"
     ).tolist() == [-1, -1, 3, -1]
     both[column][row] = 9
-    with pytest.raises(InputError, match=f"truth: row {row}: 9 is not in the {column} network"):
+    with pytest.raises(InputError, match=f"truth: row {row + 1}: 9 is not in the {column} network"):
         read_truth(pa.table(both), NETWORK, NETWORK, "user")
 
 

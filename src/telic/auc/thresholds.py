@@ -78,7 +78,9 @@ def choose_threshold(
         if weight is None or (weight == np.floor(weight)).all():
             wanted = round(wanted)  # rows come whole
         low, high = (
-            _call(scores, wanted) if weight is None else _call_weighted(scores, weight, wanted)
+            _call(scores, round(wanted))
+            if weight is None
+            else _call_weighted(scores, weight, wanted)
         )
         if high - low <= same:
             low, high = _beside_tie(scores, (low - same, high + same))

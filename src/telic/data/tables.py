@@ -117,11 +117,22 @@ def times_of(text: pa.Array) -> pa.Array:
     pyarrow.ArrowInvalid
         If a text is no such time.
     """
-    text = text.cast(pa.string())
+    text = in_microseconds(text.cast(pa.string()))
     zoned = pc.match_substring_regex(text, _ZONE)
     with_zone = pc.if_else(zoned, text, None).cast(pa.timestamp("us", tz="UTC"))
     without = pc.if_else(zoned, None, text).cast(pa.timestamp("us"))
     return pc.coalesce(with_zone, pc.assume_timezone(without, "UTC"))
+
+
+def in_microseconds(times: pa.Array) -> pa.Array:
+    """Cut fractions of a second to the six decimals that are kept.
+
+    Examples
+    --------
+    >>> in_microseconds(pa.array(["2024-01-01T00:00:00.1234567Z"]))[0].as_py()
+    '2024-01-01T00:00:00.123456Z'
+    """
+    return pc.replace_substring_regex(times, r"(:[0-5]\d\.\d{6})\d+", r"\1")
 
 
 def unmatchable(text: pa.Array) -> np.ndarray:

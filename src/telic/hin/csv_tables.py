@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -67,19 +68,28 @@ def read_tables(path: str | Path) -> Network:
     ends: dict[str, tuple[list[pa.ChunkedArray], pa.ChunkedArray | None]] = {}
     for name, file, keys, strength in links:
         table = _read(path.parent / file)
-        found = [_column(table, column, path.parent / file) for column, _ in keys]
-        ends[name] = found, strength and _column(table, strength, path.parent / file)
+        found = [_key(_column(table, column, path.parent / file)) for column, _ in keys]
+        weight = strength and _column(table, strength, path.parent / file)
+        if weight and _is_text(weight) and _all_whole(weight):
+            weight = weight.cast(pa.int64())  # "02" is a number of pieces
+        ends[name] = found, weight
         for kind in {kind for _, kind in keys} - set(nodes):
             raise InputError(
                 f"{path}: link type {name!r} joins node type {kind!r}. Known are {sorted(nodes)}."
             )
-    for kind in set(nodes) - set(tables):
-        seen = [
-            column
-            for name, _, keys, _ in links
-            for column, (_, end) in zip(ends[name][0], keys, strict=True)
-            if end == kind
-        ]
+    for kind in nodes:
+        places = [(name, k) for name, _, keys, _ in links for k in (0, 1) if keys[k][1] == kind]
+        seen = [ends[name][0][k] for name, k in places]
+        if kind in tables:
+            seen.append(tables[kind]["id"])
+        if any(map(_is_text, seen)):  # then "01" is not 1
+            seen = [column.cast(pa.string()) for column in seen]
+            for (name, k), column in zip(places, seen, strict=False):
+                ends[name][0][k] = column
+            if kind in tables:
+                tables[kind] = tables[kind].set_column(0, "id", seen[-1])
+        if kind in tables:
+            continue
         if not seen:
             raise InputError(f"{path}: node type {kind!r} has neither a file nor links.")
         ids = pa.chunked_array([chunk for column in seen for chunk in column.chunks]).unique()
@@ -113,7 +123,7 @@ def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, d
     file = path.parent / str(entry["file"])
     table = _read(file)
     key = entry.get("key", "id")
-    ids = _column(table, key, file)
+    ids = _key(_column(table, key, file))
     given = entry.get("attributes")
     if given is None:
         given = {name: "exact" for name in table.column_names if name != key}
@@ -139,7 +149,36 @@ def _read(file: Path) -> pa.Table:
 
 
 def read_csv(file: Path, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """Read a CSV file; `types` are of columns whose cells must not be guessed at."""
+    """Read a CSV file; `types` are of columns whose cells must not be guessed at.
+
+    Whole numbers that are written with leading zeros stay text: "01" is no 1.
+    """
+    types = dict(types or {})
+    table = _guessed(file, types)
+    whole = [
+        field.name
+        for field in table.schema
+        if pa.types.is_integer(field.type) and field.name not in types
+    ]
+    if whole:
+        text = pyarrow.csv.read_csv(
+            file,
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
+            convert_options=pyarrow.csv.ConvertOptions(
+                include_columns=whole,
+                column_types=dict.fromkeys(whole, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+        for name in whole:
+            if pc.any(pc.match_substring_regex(text[name], r"^\s*[-+]?0\d")).as_py():
+                place = table.column_names.index(name)
+                table = table.set_column(place, name, text[name])
+    return table
+
+
+def _guessed(file: Path, types: Mapping[str, pa.DataType]) -> pa.Table:
     options: dict[str, Any] = {
         "parse_options": pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
         "convert_options": pyarrow.csv.ConvertOptions(column_types=types),
@@ -165,6 +204,19 @@ def _column(table: pa.Table, name: str, file: Path) -> pa.ChunkedArray:
     if name not in table.column_names:
         raise InputError(f"{file}: no column {name!r}. Columns are {table.column_names}.")
     return table.column(name)
+
+
+def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return keys; an empty text is none."""
+    return pc.if_else(pc.equal(column, ""), None, column) if _is_text(column) else column
+
+
+def _is_text(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_string(column.type)
+
+
+def _all_whole(column: pa.ChunkedArray) -> bool:
+    return pc.all(pc.match_substring_regex(column, r"^\d{1,18}$")).as_py() is True
 
 
 def _repeats(source: pa.ChunkedArray, target: pa.ChunkedArray) -> bool:

@@ -31,33 +31,41 @@ def cell(count: int) -> int | str:
 def cells(counts: Sequence[int]) -> list[int | str]:
     """Return counts that add up to a known total as a table holds them.
 
-    What the total leaves for the small cells must not pin them: one alone is had by subtraction,
-    and several are if all of them are 1 or all of them 10. Then the next smallest count is
-    withheld with them, and if there is none left, the small cells are too.
+    Where one is small, the two smallest of the others are withheld with it, and those that equal
+    the larger of the two: then nobody who knows the total and this rule can tell a small count.
+    Where there are not two, or the total would still pin what is small, all counts are withheld.
 
     Examples
     --------
-    >>> cells([36, 16, 3]), cells([36, 16]), cells([29, 10, 10])
-    ([36, 'withheld', '<11'], [36, 16], ['withheld', '<11', '<11'])
+    >>> cells([90, 36, 16, 3]), cells([36, 16]), cells([29, 10, 10])
+    ([90, 'withheld', 'withheld', '<11'], [36, 16], ['withheld', 'withheld', 'withheld'])
     """
-    held = [cell(count) for count in counts]
     small = [count for count in counts if 0 < count < SMALL_CELL]
     if not small or sum(counts) < SMALL_CELL:  # the total itself is a small cell
-        return held
-    large = sorted((i for i, n in enumerate(counts) if n >= SMALL_CELL), key=lambda i: counts[i])
-    withheld: list[int] = []
-    while _pinned(small, [counts[i] for i in withheld]):
-        if len(withheld) == len(large):
-            return ["withheld" if count else 0 for count in counts]
-        withheld.append(large[len(withheld)])
-        held[withheld[-1]] = "withheld"
-    return held
+        return [cell(count) for count in counts]
+    large = sorted(count for count in counts if count >= SMALL_CELL)
+    if len(large) > 1:
+        withheld = [count for count in large if count <= large[1]]
+        beyond = min(large[len(withheld) :], default=sum(counts))
+        if not _pinned(len(small), len(withheld), sum(small) + sum(withheld), beyond):
+            return [
+                "withheld" if SMALL_CELL <= count <= large[1] else cell(count) for count in counts
+            ]
+    return ["withheld" if count else 0 for count in counts]
 
 
-def _pinned(small: Sequence[int], withheld: Sequence[int]) -> bool:
-    """Whether one value only is possible for cells of 1 to 10 and withheld ones of 11 or more."""
-    total = sum(small) + sum(withheld)
-    least = len(small) + SMALL_CELL * len(withheld)
-    if withheld:
-        return total == least
-    return len(small) == 1 or total in (least, (SMALL_CELL - 1) * len(small))
+def _pinned(small: int, withheld: int, total: int, beyond: int) -> bool:
+    """Whether one sum only is possible of so many small counts, given their total with others.
+
+    The others are a and, `withheld` - 1 times, b, where 11 <= a <= b < `beyond`.
+    """
+    most = (SMALL_CELL - 1) * small
+    sums: set[int] = set()
+    for b in range(max(SMALL_CELL, -((most - total) // withheld)), beyond):
+        highest = total - (withheld - 1) * b - SMALL_CELL
+        if highest < small:
+            break
+        sums |= {max(small, total - withheld * b), min(most, highest)}
+        if len(sums) > 1:
+            return False
+    return True

@@ -332,6 +332,30 @@ def test_numbers_are_rounded_down_to_multiples(width):
         assert pa.types.is_integer(column.type) == (name == "x" and width == 3)
 
 
+def test_decimals_that_are_multiples_stay_and_coarser_widths_join_what_finer_ones_do():
+    values = [round(0.01 * i, 2) for i in range(-50, 200)]
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    network = network_from_arrays(schema, {"user": {"id": range(250), "x": values}}, {})
+    rounded = {
+        width: generalise(network, attribute="x", width=width).nodes["user"]["x"].to_pylist()
+        for width in (0.01, 0.02, 0.1, 0.5)
+    }
+    assert rounded[0.01] == values
+    hundredths = [round(100 * value) for value in values]
+    for width, found in rounded.items():
+        step = round(100 * width)
+        assert found == [(n - n % step) / 100 for n in hundredths]
+
+
+def test_whole_numbers_are_rounded_exactly_however_large():
+    values = [2**60 + 1, 1_700_000_000_000_000_007, -(2**55) - 1, None]
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    network = network_from_arrays(schema, {"user": {"id": range(4), "x": values}}, {})
+    found = generalise(network, attribute="x", width=10).nodes["user"]["x"].to_pylist()
+    assert found == [None if value is None else value - value % 10 for value in values]
+    assert generalise(network, attribute="x", width=0.5).nodes["user"]["x"].null_count == 1
+
+
 def test_wrong_steps_are_named(world):
     _, target, _ = world
     for step, message in [
@@ -407,7 +431,7 @@ def test_an_option_of_a_step_is_of_its_kind(option, fits, fails):
 
 def test_truth_must_name_known_users(world):
     network, target, _ = world
-    with pytest.raises(InputError, match="row 0: -7 is not in the target network"):
+    with pytest.raises(InputError, match="row 1: -7 is not in the target network"):
         read_truth(pa.table({"target": [-7], "auxiliary": [1]}), network, target, "user")
     with pytest.raises(InputError, match="column 'auxiliary' is missing"):
         read_truth(pa.table({"target": [-7]}), network, target, "user")

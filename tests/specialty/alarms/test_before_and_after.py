@@ -33,6 +33,20 @@ def test_a_small_cell_is_neither_shown_nor_had_by_subtraction():
     assert (nothing["explained"], nothing["open"]) == (0, 960)
 
 
+def test_the_parts_of_a_sum_that_is_withheld_are_withheld_with_it():
+    few_open = replace(
+        COUNTS,
+        explained=995,
+        open=5,
+        explained_by_practice=500,
+        explained_by_colleagues=495,
+        few=frozenset({"open"}),
+    ).cells()
+    hidden = ("explained", "explained_by_practice", "explained_by_colleagues")
+    assert [few_open[name] for name in hidden] == ["withheld"] * 3
+    assert few_open["alerts"] == 1000
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("effect") / "log"

@@ -114,6 +114,18 @@ def test_members_stay_and_people_of_whom_nothing_was_known_are_folded_in(hospita
     assert sum(one.folded_in for one in carried.drift) >= right.sum()
 
 
+def test_whoever_a_later_log_does_not_list_keeps_the_code_that_was_declared(parts, findings):
+    later = parts[1]
+    listed = np.arange(len(later.users)) < 20
+    partly = replace(later, taxonomy=np.where(listed, later.taxonomy, ""))
+    moved = replace(partly, taxonomy=np.where(np.arange(len(listed)) == 0, "New", partly.taxonomy))
+    for log, first in ((partly, later.taxonomy[0]), (moved, "New")):
+        carried = carry(findings, log).findings
+        found = dict(zip(carried.users, carried.taxonomy, strict=True))
+        for user, code in zip(findings.users, findings.taxonomy, strict=True):
+            assert found[user] == (first if user == later.users[0] else code)
+
+
 def test_rows_that_were_counted_are_not_counted_again(hospital, parts, findings):
     grown = carry(findings, hospital.log)  # an export that holds the earlier rows too
     fresh = carry(findings, parts[1])

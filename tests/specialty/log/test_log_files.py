@@ -131,6 +131,22 @@ def test_cells_may_be_separated_by_semicolons(make_log):
         read_log(folder)
 
 
+def test_initials_such_as_na_are_a_user_and_an_empty_cell_is_none(make_log):
+    log = read_log(make_log(accesses=lambda rows: [row.replace("bob", "NA") for row in rows]))
+    assert log.users.tolist() == ["NA", "ann", "bob"]
+    assert len(log.access_user) == 4
+    with pytest.raises(InputError, match=r"accesses.csv: row 4: 'user' is empty"):
+        read_log(make_log(accesses=lambda rows: [row.replace("bob", "") for row in rows]))
+
+
+def test_fractions_of_a_second_are_cut_to_microseconds(make_log):
+    def exact(rows):
+        return [row.replace("11:00:00Z", "11:00:00.1234569Z") for row in rows]
+
+    log = read_log(make_log(accesses=exact))
+    assert np.datetime64("2024-01-05T11:00:00.123456", "us").astype(int) in log.access_at
+
+
 def test_neither_header_nor_blank_lines_are_rows(make_log):
     folder = make_log(accesses=lambda rows: [rows[0], rows[1], "", "", *rows[2:]])
     assert sorted(read_log(folder).access_row) == [1, 2, 3, 4]

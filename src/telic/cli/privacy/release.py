@@ -114,8 +114,11 @@ def anonymise(
                 write_parquet(key, secret)
         write_network(schema_only(release), out)
     unnamed = sorted(
-        {c for name, table in net.nodes.items() for c in table.column_names}
-        - {"id", *(c for attributes in net.schema.nodes.values() for c in attributes)}
+        {
+            column
+            for kind, table in net.nodes.items()
+            for column in set(table.column_names) - {"id", *net.schema.nodes[kind]}
+        }
     )
     if unnamed:
         typer.echo(f"Left out, since the schema does not name them: {', '.join(unnamed)}", err=True)

@@ -115,14 +115,25 @@ def generalise(
     column = _attribute(network, node_type, attribute)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InputError(f"attribute {attribute!r} is {column.type}: only numbers have widths.")
-    values = pc.cast(column, pa.float64())
-    coarse = pc.multiply(pc.floor(pc.divide(values, width)), width)
-    if pa.types.is_integer(column.type) and float(width).is_integer():
-        coarse = pc.cast(coarse, pa.int64())
+    whole = pa.types.is_integer(column.type) and float(width).is_integer()
+    values = pc.unique(column).drop_null()
+    coarse = _multiples(values.to_numpy(zero_copy_only=False), int(width) if whole else width)
+    coarse = pa.array(coarse).take(pc.index_in(column, value_set=values).combine_chunks())
     table = network.nodes[node_type]
     place = table.column_names.index(attribute)
     nodes = {**network.nodes, node_type: table.set_column(place, attribute, coarse)}
     return Network(network.schema, nodes, network.links)
+
+
+def _multiples(values: np.ndarray, width: float) -> np.ndarray:
+    """Return the largest multiples of a width that are not above each value."""
+    if isinstance(width, int):
+        return values - values % width
+    quotient = values.astype(float) / width
+    near = np.round(quotient)
+    # 0.3 / 0.1 is below 3 by rounding, and 6 * 0.1 above 0.6: decimals are what people mean.
+    same = np.abs(quotient - near) <= 1e-9 * np.maximum(np.abs(quotient), 1)
+    return np.array([float(f"{x:.12g}") for x in np.where(same, near, np.floor(quotient)) * width])
 
 
 def suppress(network: Network, *, attribute: str, node_type: str | None = None) -> Network:

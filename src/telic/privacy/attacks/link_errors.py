@@ -24,8 +24,9 @@ class LinkErrors:
         not fit.
     missing : float in [0, 1]
         Share of a candidate's known links that may have no published counterpart. 1: any number,
-        as DeHIN takes it, because a network grows. 0 with the others at 0: as many links, all
-        equal. Further links to a neighbour who is matched jointly are not counted.
+        as DeHIN takes it, because a network grows. 0 with the others at 0: as many links that
+        are all equal or, where links are looked at jointly, as many neighbours who all match;
+        further links of a candidate to a neighbour who is matched are not counted then.
 
     Notes
     -----

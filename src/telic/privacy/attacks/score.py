@@ -81,7 +81,7 @@ def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: 
         if (place < 0).any():
             row = int((place < 0).argmax())
             raise InputError(
-                f"truth: row {row}: {values[row].as_py()!r} is not in the {column} network."
+                f"truth: row {row + 1}: {values[row].as_py()!r} is not in the {column} network."
             )
         places[column] = place
     truth[places["target"]] = places["auxiliary"]

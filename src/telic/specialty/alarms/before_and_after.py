@@ -90,6 +90,10 @@ class Effect:
                 for name in parts:
                     if getattr(self, name):
                         hidden.setdefault(name, "withheld")
+        if "explained" in hidden:  # it is the sum of these two
+            for name in ("explained_by_practice", "explained_by_colleagues"):
+                if getattr(self, name):
+                    hidden.setdefault(name, "withheld")
         return hidden
 
     def cells(self) -> dict[str, int | str]:

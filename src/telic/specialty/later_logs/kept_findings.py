@@ -70,7 +70,10 @@ class Findings:
     simulated: bool
 
     def staff(self, log: AccessLog, discovery: Discovery) -> Staff:
-        """Return everybody of these findings and of a later log together."""
+        """Return everybody of these findings and of a later log together.
+
+        Whoever the later log does not list keeps the specialty that was declared before.
+        """
         users = np.union1d(self.users, log.users)
         before, place = np.searchsorted(users, self.users), np.searchsorted(users, log.users)
         known, column = shared_codes(log.codes, self.codes)
@@ -81,9 +84,10 @@ class Findings:
         seen[place] += np.hstack([new, new.sum(axis=1, keepdims=True)])
         taxonomy = np.full(len(users), "", dtype=object)
         cluster = np.full(len(users), -1)
-        for of, part in ((before, self), (place, None)):
-            taxonomy[of] = part.taxonomy if part else log.taxonomy
-            cluster[of] = part.cluster if part else discovery.cluster
+        taxonomy[before], cluster[before] = self.taxonomy, self.cluster
+        # A later list of providers may name those alone who are new.
+        taxonomy[place] = np.where(log.taxonomy == "", taxonomy[place], log.taxonomy)
+        cluster[place] = discovery.cluster
         return Staff(seen, taxonomy.astype(str), cluster, place)
 
     def later(self, log: AccessLog) -> np.ndarray:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
 from telic.data.csv_separators import TORN, separator_of
+from telic.data.tables import in_microseconds
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
@@ -135,6 +136,7 @@ def _read_raw(path: Path, names: list[str]) -> pa.Table:
             as_text = pacsv.ConvertOptions(
                 column_types={name: pa.string() for name in header},
                 strings_can_be_null=True,
+                null_values=[""],  # "NA" may be somebody's initials
                 include_columns=[name for name in names if name in header],
             )
             return pacsv.read_csv(path, parse_options=parse, convert_options=as_text)
@@ -196,7 +198,7 @@ def _to_utc(column: pa.Array) -> tuple[pa.Array, int]:
         return converted.cast(TIMESTAMP), naive
     if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
         return pa.nulls(len(column), TIMESTAMP), 0
-    text = column.cast(pa.string())
+    text = in_microseconds(column.cast(pa.string()))
     zoned = pc.match_substring_regex(text, r"(Z|[+-]\d\d:?\d\d)$")
     shaped = pc.match_substring_regex(
         text,
