@@ -319,6 +319,15 @@ def test_singular_covariance_without_ridge_warns_and_gives_the_least_norm():
     assert solution.coef == pytest.approx(np.concatenate([single, single, [0]]) / 2, abs=1e-5)
 
 
+def test_a_column_that_differs_between_classes_alone_leaves_no_loss():
+    X, positive = dense_set()
+    separated = np.column_stack([X, 3.0 * positive, np.full(len(X), 7.0), 1.0 - positive])
+    with pytest.warns(UserWarning, match="least norm"):
+        w = exact(moments(separated, positive), beta=0.0).coef
+    assert w == pytest.approx([*np.zeros(X.shape[1]), 0.3, 0, -0.1])
+    assert objective(separated, positive, w, beta=0) == pytest.approx(0, abs=1e-25)
+
+
 @given(seed=st.integers(0, 10**6), margin=st.floats(0.1, 2))
 @settings(max_examples=25)
 def test_squared_hinge_sums_by_definition(seed, margin):

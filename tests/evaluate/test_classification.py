@@ -36,6 +36,8 @@ def test_auc_is_the_share_of_pairs_ranked_right(rows):
     assert roc_auc(y, scores) == pytest.approx(by_pairs(y, scores, np.ones(y.size)), abs=1e-12)
     expected = by_pairs(y, scores, weight)
     assert roc_auc(y, scores, sample_weight=weight) == pytest.approx(expected, abs=1e-12)
+    for unit in (1e300, 1e-300):
+        assert roc_auc(y, scores, sample_weight=weight * unit) == pytest.approx(expected, abs=1e-9)
     repeated = roc_auc(np.repeat(y, weight), np.repeat(scores, weight))
     assert repeated == pytest.approx(expected, abs=1e-12)
 
@@ -246,6 +248,7 @@ def test_a_range_of_no_positives_is_refused():
         (roc_auc, {"sample_weight": [1, 1, 1]}, "sample_weight: expected 4 numbers >= 0"),
         (roc_auc, {"sample_weight": [1, 1, 1, -1]}, "sample_weight: expected 4 numbers >= 0"),
         (roc_auc, {"sample_weight": [1, 1, 1, np.nan]}, "sample_weight: expected 4 numbers >= 0"),
+        (roc_auc, {"sample_weight": [1, 1, 1, np.inf]}, "sample_weight: expected 4 numbers >= 0"),
         (roc_auc, {"sample_weight": [1, 1, 0, 0]}, "one class has total weight 0"),
         (auc_interval, {"scale": "log"}, "scale: 'log', expected 'logit' or 'identity'"),
         (partial_auc, {"fpr": (0.2, 0.2)}, "fpr: .* expected two rates with 0 <= low < high <= 1"),

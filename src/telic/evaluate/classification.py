@@ -77,8 +77,10 @@ def roc_auc(
         twice_wins, _ = _count_below(high, low)
         return float(twice_wins / (2 * high.size * low.size))
     weight = np.asarray(sample_weight, dtype=float)
-    if weight.shape != scores.shape or not (weight >= 0).all():
+    if weight.shape != scores.shape or not ((weight >= 0) & np.isfinite(weight)).all():
         raise InputError(f"sample_weight: expected {scores.size} numbers >= 0, one for each score.")
+    for side in (positive, ~positive):  # any scale will do, one whose sums overflow too
+        weight = np.where(side, weight / (weight[side].max() or 1.0), weight)
     totals = weight[positive].sum(), weight[~positive].sum()
     if min(totals) == 0:
         raise InputError("sample_weight: one class has total weight 0, so its AUC is undefined.")

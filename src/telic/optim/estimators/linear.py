@@ -121,6 +121,10 @@ def seed_of(random_state: Any) -> int | None:
     return random_state
 
 
+MOST_WEIGHT = 1e100
+"""Of a sample: sums of products of larger ones overflow."""
+
+
 def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray:
     """Return sample weights times class weights; ones where neither is given."""
     refuse_mask("sample_weight", sample_weight)
@@ -143,4 +147,9 @@ def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
         raise InputError("sample_weight must be finite, >= 0 and not all zero.")
+    if weights.max() > MOST_WEIGHT or weights.max() < 1 / MOST_WEIGHT:
+        raise InputError(
+            f"sample_weight: the largest is {weights.max():g}, expected {1 / MOST_WEIGHT:g} to "
+            f"{MOST_WEIGHT:g}. Give all of them in another unit."
+        )
     return weights
