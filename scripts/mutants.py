@@ -423,7 +423,7 @@ def failures(tree: Path) -> list[str]:
     return [line for line in output(tree).splitlines() if line.startswith(("FAILED", "ERROR"))]
 
 
-def seen(change: Change, tree: Path, tests: Tests) -> str:
+def seen(change: Change, tree: Path, tests: Tests, *, slow: bool) -> str:
     """Make a change in a copy of the tree, run the tests, take it back; say which test saw it."""
     file = tree / change.path
     text = file.read_text(encoding="utf-8")
@@ -434,8 +434,8 @@ def seen(change: Change, tree: Path, tests: Tests) -> str:
         names = tests.order(change.path, range(first, last + 1))
         (tree / ".tests").write_text("\n".join(names))
         code = run(["-x", "-n", "0", "@.tests"], tree) if names else 5
-        if code in NOTHING_FAILED and (slow := tests.reaching(change.path)):
-            code = run(["-x", "-n", "0", "-m", "slow", *slow], tree, TELIC_SLOW="1")
+        if slow and code in NOTHING_FAILED and (files := tests.reaching(change.path)):
+            code = run(["-x", "-n", "0", "-m", "slow", *files], tree, TELIC_SLOW="1")
     finally:
         file.write_text(text, encoding="utf-8")
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled code is fresh again
@@ -484,6 +484,7 @@ def main():
     options.add_argument("--workers", type=int, default=2)
     options.add_argument("--out", type=Path, default=Path("mutants.json"))
     options.add_argument("--map", type=Path, default=Path("tests-by-line.json"))
+    options.add_argument("--no-slow", action="store_true", help="leave out the slow tests")
     given = options.parse_args()
     drawn = draw(given.draw, given.seed, [room for room in given.rooms.split(",") if room])
     texts = {change.path: (ROOT / change.path).read_text(encoding="utf-8") for change in drawn}
@@ -504,7 +505,7 @@ def main():
             if key not in kept:
                 tree = trees.get()
                 try:
-                    kept[key] = seen(change, tree, tests)
+                    kept[key] = seen(change, tree, tests, slow=not given.no_slow)
                 finally:
                     trees.put(tree)
                 given.out.write_text(json.dumps(kept, indent=1, ensure_ascii=False))

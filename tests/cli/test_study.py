@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "measured"
 
 @pytest.mark.parametrize(
     "name",
-    [*(f"chapter-{i}" for i in range(2, 8)), "do-no-harm"],
+    [*(f"chapter-{i}" for i in range(2, 8)), "do-no-harm", "shoppers"],
 )
 def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
     words = name.replace("chapter-", "chapter").replace("-", "_")
@@ -42,6 +42,7 @@ def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
         ("chapter-7", "{samples} groups of 1,000 per density, seed {seed}"),  # and other users
         ("do-no-harm", "{seeds} seeds of made-up phrases"),
         ("do-no-harm", "fitted on {fits} logs"),
+        ("shoppers", "{users} shoppers with {compositions} compositions each, {seeds} logs"),
     ],
 )
 def test_a_page_is_made_with_the_defaults_of_its_command(name, stated):
@@ -55,6 +56,18 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path, name
     out = tmp_path / "no folder" / "report.html"
     result = CliRunner().invoke(app, ["study", name, "--out", str(out)])
     assert "its folder" in str(result.exception)
+
+
+def test_a_page_that_telic_did_not_write_is_refused_before_the_work(tmp_path, monkeypatch):
+    def study(steps, **settings):
+        pytest.fail("the work began")
+
+    monkeypatch.setattr(do_no_harm, "study", study)
+    out = tmp_path / "thesis.html"
+    out.write_text("years of work")
+    result = CliRunner().invoke(app, ["study", "do-no-harm", "--out", str(out), "--overwrite"])
+    assert "telic did not write this file" in str(result.exception)
+    assert out.read_text() == "years of work"
 
 
 @pytest.fixture

@@ -219,5 +219,8 @@ def test_where_profiles_tell_all_the_picture_shows_links_alone(network):
     found = found_in(every)
     assert found.every[0].risk == 1
     assert found.mapped[0].risk == pytest.approx(1 / 40)
+    said = "Profiles alone tell nearly everybody apart (100.0%), so the picture shows what links"
+    assert said in risk_report(every)[0].markdown()
+    assert said not in risk_report(network)[0].markdown()
     assert found_in(network).mapped is not None
     assert found_in(network).mapped[0].risk == pytest.approx(2 / 40)
