@@ -736,3 +736,25 @@ def test_amounts_of_memory_are_read_in_either_kind_of_unit(text, size):
 def test_no_amount_or_too_little_is_refused(text):
     with pytest.raises(InputError, match=f"memory is '{text}'"):
         parse_memory(text, least=2**26 + 1)
+
+
+def test_a_connection_of_ours_that_cannot_be_used_is_closed(monkeypatch):
+    class Client:
+        status = "running"
+        closed = 0
+
+        def close(self, timeout):
+            self.closed += 1
+
+    def refused(client):
+        raise JobError("another version of telic")
+
+    client = Client()
+    monkeypatch.setattr(dask_cluster, "connected", lambda address, patience: client)
+    monkeypatch.setattr(dask_cluster, "check_alike", refused)
+    with pytest.raises(JobError, match="another version"):
+        Dask("tcp://127.0.0.1:1")
+    assert client.closed == 1
+    with pytest.raises(JobError, match="another version"):
+        Dask(client=client)
+    assert client.closed == 1  # the caller's own stays open
