@@ -293,12 +293,64 @@ def test_no_row_lies_on_the_threshold_and_equal_rows_get_the_same_label(rule, we
         model = ExactAUC(threshold=rule, pos_label=True).fit(X, y, sample_weight=weight)
         called = model.predict(X)
         scores = np.abs(model.decision_function(X))
-        assert scores.min() > 1e-12 * scores.max()
+        assert scores.min() > 1e-13 * scores.max()
         for kind in range(6):
             assert len(set(called[of == kind])) <= 1
         alone = np.concatenate([model.predict(X[i : i + 1]) for i in range(101)])
         np.testing.assert_array_equal(called, alone)
         np.testing.assert_array_equal(called, model.predict(sparse.csr_array(X)))
+
+
+@pytest.mark.parametrize("rule", ["youden", "prior", "cost"])
+def test_one_huge_score_makes_no_ties_of_others(rule):
+    scores = np.array([1e12, 0, 0, 0, 1, 1, 1])
+    threshold = choose_threshold(scores, scores > 0.5, rule)
+    assert 0 < threshold < 1
+
+
+@pytest.mark.filterwarnings("ignore:ExactAUC stopped")  # the rows themselves have lost digits
+@pytest.mark.parametrize("beta1", [0.0, 1e-4])
+def test_sparse_rows_far_from_0_give_what_dense_ones_do(beta1):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(30, 10)) + 10.0 ** rng.integers(5, 9)
+        y = rng.random(30) < 0.4
+        dense, far = (
+            ExactAUC(beta1=beta1, pos_label=True).fit(rows, y) for rows in (X, sparse.csr_array(X))
+        )
+        np.testing.assert_allclose(far.coef_, dense.coef_, rtol=1e-3, atol=1e-6)
+
+
+def test_without_ridge_conjugate_gradients_leave_constant_columns_at_0():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + rng.normal(size=60) > 0.8
+    alone = ConjugateGradientAUC(0.0, pos_label=True).fit(X, y).coef_[0]
+    for constant in (7.0, 1000.0, 1e-9):
+        rows = np.column_stack([X, np.full(60, constant)])
+        found = ConjugateGradientAUC(0.0, pos_label=True).fit(rows, y).coef_[0]
+        np.testing.assert_allclose(found, [*alone, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_without_ridge_conjugate_gradients_take_a_column_that_separates(kind):
+    y = np.random.default_rng(0).random(60) < 0.3
+    X = np.column_stack([np.random.default_rng(1).normal(size=(60, 2)), 1e3 * y])
+    found = ConjugateGradientAUC(0.0, pos_label=True).fit(kind(X), y).coef_[0]
+    np.testing.assert_allclose(found, [0, 0, 1e-3])
+    assert ConjugateGradientAUC(0.0, pos_label=1).fit([[0.0], [1.0]], [0, 1]).coef_ == 1
+
+
+@pytest.mark.parametrize("estimator", [SPAM, SOLAM, OPAUC, OAM, UniExp])
+def test_entries_that_are_stored_twice_count_as_their_sum(estimator):
+    X = sparse.csr_matrix(np.random.default_rng(1).normal(size=(40, 3)))
+    twice = np.repeat(X.data, 2) / 2, np.repeat(X.indices, 2), 2 * X.indptr
+    y = np.arange(40) % 2
+    one, other = (
+        estimator(random_state=0).fit(rows, y).coef_
+        for rows in (X, sparse.csr_matrix(twice, shape=X.shape))
+    )
+    np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 def test_scores_that_tie_at_the_top_are_called_together():

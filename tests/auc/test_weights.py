@@ -145,6 +145,7 @@ def test_rows_are_read_as_often_as_their_weights_say():
         (np.full(N, np.nan), "finite"),
         (np.ones(N - 1), "one per sample"),
         (np.zeros(N), "not all zero"),
+        (np.where(Y, 1e-12, 1.0), "one class has less than 1e-09 of all weight"),
         (np.full(N, 1e300), r"the largest is 1e\+300, expected 1e-100 to 1e\+100"),
         (np.full(N, 1e-300), "the largest is 1e-300, expected 1e-100"),
         (np.where(Y, 1, 0), "all weight is on class True"),

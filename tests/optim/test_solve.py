@@ -294,6 +294,7 @@ def test_one_row_and_empty_columns_are_no_special_case():
         ({"y": [1.0, np.nan]}, "y contains NaN or infinity at row 1"),
         ({"y": [1.0, 2.0]}, "expected -1 and \\+1"),
         ({"y": [1.0, 1.0]}, "one class only"),
+        ({"sample_weight": [0.0, 1.0]}, "all weight is on one class"),
         ({"y": [0.0, -1.0], "loss": "poisson"}, "counts"),
         ({"y": [0.0, 1.0], "loss": "gamma"}, "y holds 0, expected numbers > 0 for the gamma loss"),
         ({"y": [0.0, -1.0], "loss": "tweedie"}, "y holds -1, expected numbers >= 0"),

@@ -40,7 +40,8 @@ def _keys(X: Matrix) -> np.ndarray:
     factors = np.random.default_rng(0).integers(2**63, size=X.shape[1], dtype=np.uint64) | 1
     if not sparse.issparse(X):
         return ((X + 0.0).view(np.uint64) * factors).sum(axis=1)
-    X = sparse.coo_array(X)
+    X = sparse.coo_array(X, copy=True)
+    X.sum_duplicates()
     keys = np.zeros(X.shape[0], dtype=np.uint64)
     np.add.at(keys, X.coords[0], (X.data + 0.0).view(np.uint64) * factors[X.coords[1]])
     return keys

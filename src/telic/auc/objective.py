@@ -20,6 +20,9 @@ from telic.auc.drawn_rows import Matrix
 from telic.kernels import kernel
 from telic.optim.rows import FAST, entries, entry, sparse_rows
 
+FAR = 1e4
+"""A column's spread within the classes has lost its digits below so many times its rounding."""
+
 Callback = Callable[[float, np.ndarray], bool | None]
 """Called with the passes so far, as in `Solution`, and the weights; True ends the solver."""
 
@@ -58,7 +61,7 @@ class ClassMeans(NamedTuple):
     @property
     def pair_weight(self) -> float:
         """p(1 − p): turns the mean over pairs into f."""
-        return self.share * (1 - self.share)
+        return self.n_pos * self.n_neg / (self.n_pos + self.n_neg) ** 2
 
     @property
     def delta(self) -> np.ndarray:
@@ -114,23 +117,29 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
     """Read the rows once and keep what the objective needs, O(n·d²) time and O(d²) memory.
 
     Dense rows go through in blocks that stay in cache, centred on the first block's mean so that
-    large offsets do not eat the digits.
+    large offsets do not eat the digits; so do sparse rows of which a column lies so far from 0
+    that they would.
     """
+    n, d = X.shape
     if sparse.issparse(X):
         means = class_means(X, positive, weight)
         raw = _squares(X, np.sqrt(row_shares(positive, means, weight)))
         within = raw - np.outer(means.pos, means.pos) - np.outer(means.neg, means.neg)
-        return Moments(means, within, rounding(raw, positive.size))
-    n, d = X.shape
+        noise = rounding(np.diag(raw), n)
+        if not (np.diag(within) < FAR * noise).any():
+            return Moments(means, within, noise)
+        X = sparse.csr_array(X)
     counts = np.ones(n) if weight is None else weight
     n_pos, n_neg = float(counts[positive].sum()), float(counts[~positive].sum())
     root = np.sqrt(counts / np.where(positive, n_pos, n_neg))
     size = max(256, 200_000 // d)
-    offset = X[:size].mean(axis=0, dtype=np.float64)
+    offset = np.asarray(X[:size].mean(axis=0, dtype=np.float64))
     total, sums = np.zeros((d, d)), np.zeros((2, d))
     buffer = np.empty((min(size, n), d))
     for start in range(0, n, size):
         part, rooted = X[start : start + size], root[start : start + size]
+        if sparse.issparse(part):
+            part = part.toarray()
         block = buffer[: len(part)]
         _weigh(np.require(part, np.float64, ["C", "A", "W"]), offset, rooted, block)
         total += block.T @ block
@@ -138,7 +147,7 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
         sums += np.stack([rooted * in_class, rooted * ~in_class]) @ block
     within = total - sums.T @ sums
     means = ClassMeans(n_pos, n_neg, sums[0] + offset, sums[1] + offset)
-    return Moments(means, within, rounding(total, n))
+    return Moments(means, within, rounding(np.diag(total), n))
 
 
 def _squares(X: Matrix, root: np.ndarray) -> np.ndarray:
@@ -165,9 +174,9 @@ def _add_products(columns, rows, total):
                 own[k] += x * v
 
 
-def rounding(raw: np.ndarray, n: int) -> np.ndarray:
-    """Bound what rounding may have left on the diagonal of sums of n products."""
-    return (32 + 8 * np.sqrt(n)) * np.finfo(float).eps * np.diag(raw)
+def rounding(squares: np.ndarray, n: int) -> np.ndarray:
+    """Bound what rounding may have left of sums of n squares."""
+    return (32 + 8 * np.sqrt(n)) * np.finfo(float).eps * squares
 
 
 @kernel(fastmath=FAST)

@@ -60,7 +60,7 @@ def moments_of(
     pos, neg = sums[0] / n[0], sums[1] / n[1]
     within = raw - np.outer(pos, pos) - np.outer(neg, neg)
     means = ClassMeans(float(n[0]), float(n[1]), pos + offset, neg + offset)
-    return Moments(means, within, rounding(raw, design.rows))
+    return Moments(means, within, rounding(np.diag(raw), design.rows))
 
 
 def partitions(design: FileDesign, executor: Executor) -> list[Range]:

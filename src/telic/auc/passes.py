@@ -15,7 +15,7 @@ from telic.auc.estimators.base import at_least, generator
 from telic.auc.file_design import BLOCK, FileDesign
 from telic.auc.methods.exact import gradients
 from telic.auc.methods.spam import centred_as, check_step, spam_pass, step_sizes
-from telic.auc.objective import ClassMeans, Solution
+from telic.auc.objective import ClassMeans, Solution, rounding
 from telic.auc.optimality_bound import Slope, judged, widened
 from telic.auc.partitioned import added, partitions
 from telic.data.object_storage import Place, place
@@ -70,6 +70,7 @@ def cg_in_pieces(
         return gradients(
             rows.means,
             rows.within,
+            rows.noise,
             rows.covariance,
             partial(rows.certified, beta=beta, tol=tol),
             beta=beta,
@@ -167,7 +168,8 @@ class _Passes:
             raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
         self.size = int(n.sum())
         self.means = ClassMeans(n[0], n[1], *(means + offset))
-        self.within = (found["squares"] / n[:, None] - means**2).sum(axis=0)
+        raw = (found["squares"] / n[:, None]).sum(axis=0)
+        self.within, self.noise = raw - (means**2).sum(axis=0), rounding(raw, self.size)
 
     def sums(self, of_block: Sums, combine: Callable[[Arrays, Arrays], Arrays] = added) -> Arrays:
         """Add up what a function says of each block."""

@@ -7,8 +7,8 @@ from telic.errors import InputError
 Rule = str | tuple[str, float]
 RULES = ("prior", "youden", "cost", "top_k")
 TIED = 1e-12
-"""Scores that differ by less, as a share of the largest, are equal but for rounding: equal rows get
-such scores, by their place in a product."""
+"""Scores that differ by less, as a share of their size or of the median size, are equal but for
+rounding: equal rows get such scores, by their place in a product."""
 
 
 def between_means(w: np.ndarray, means: np.ndarray) -> float:
@@ -69,7 +69,7 @@ def choose_threshold(
     n, n_pos = float(scores.size), float(np.count_nonzero(positive))
     if weight is not None:
         n, n_pos = float(weight.sum()), float(weight[positive].sum())
-    same = TIED * float(np.abs(scores).max())
+    usual = float(np.median(np.abs(scores)))
     if name in ("prior", "top_k"):
         wanted = n_pos if number is None else float(number)
         if not wanted > 0:
@@ -82,6 +82,7 @@ def choose_threshold(
             if weight is None
             else _call_weighted(scores, weight, wanted)
         )
+        same = TIED * max(usual, abs(low), abs(high))
         if high - low <= same:
             low, high = _beside_tie(scores, (low - same, high + same))
         return _between(low, high)
@@ -98,12 +99,13 @@ def choose_threshold(
         worths = weight[order] * worths
     worth = np.concatenate([[0.0], np.cumsum(worths)])
     # A cut after the first k is possible where the score changes, and at both ends.
-    allowed = np.concatenate([[True], ranked[1:] < ranked[:-1] - same, [True]])
+    same = TIED * np.maximum(usual, np.abs(ranked))
+    allowed = np.concatenate([[True], ranked[1:] < ranked[:-1] - same[:-1], [True]])
     best = int(np.argmax(np.where(allowed, worth, -np.inf)))
     if best == 0:
-        return float(np.nextafter(ranked[0] + 2 * same, np.inf))
+        return float(np.nextafter(ranked[0] + 2 * same[0], np.inf))
     if best == scores.size:
-        return float(np.nextafter(ranked[-1] - 2 * same, -np.inf))
+        return float(np.nextafter(ranked[-1] - 2 * same[-1], -np.inf))
     return _between(ranked[best], ranked[best - 1])
 
 

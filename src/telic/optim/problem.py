@@ -251,6 +251,8 @@ def make_problem(
         weights = as_vector("sample_weight", sample_weight, design.n)
         if weights.min() < 0 or weights.sum() <= 0:
             raise InputError("sample_weight must be >= 0 and not all zero.")
+        if loss.classifies and np.unique(y[weights > 0]).size < 2:
+            raise InputError("sample_weight: all weight is on one class: nothing to separate.")
         # The estimators always pass weights: equal ones are none.
         if weights.min() < weights.max():
             mass = weights / weights.sum()

@@ -16,7 +16,7 @@ from telic.errors import InputError
 from telic.report import Report, Table
 from telic.simulate import controls_table, dwell_twin, marginals, simulated_replay
 from telic.simulate.dwell_controls import against_twin, tried
-from telic.simulate.log_marginals import PUBLISHED
+from telic.simulate.log_marginals import PUBLISHED, Published
 from telic.simulate.replays import Told
 from telic.simulate.shoppers import SHOPPERS, goods_catalogue, simulate_shoppers
 from telic.study.steps import Steps
@@ -69,6 +69,12 @@ def study(steps: Steps, *, users: int = 60, compositions: int = 80, seeds: int =
         "lists come from another idea of popularity. Their parameters were set by the marginals "
         "below before any gain was looked at. No default, threshold or rule of telic was chosen "
         "on them, and everything that was measured is here.",
+    )
+    report.text(
+        "There are four settings. In “calibrated” people look at the list in most pauses. In "
+        "“thorough” they look at fewer lists but read them to the end, so that a long dwell says "
+        "“read and not wanted”. In “inattentive” nobody looks, and in “all alike” nobody has a "
+        "taste, and no search depends on the one before: these two are controls."
     )
     report.table(_marginals_table(reached))
     report.section("Feedback on lists")
@@ -152,9 +158,14 @@ def _marginals_table(reached: dict[str, list[dict[str, float]]]) -> Table:
         "Marginals",
         {"marginal": "", "published": "", **dict.fromkeys(reached, ".3f")},
         [
-            [name, f"{one.value}; {one.source}"]
+            [name, f"{one.value}; {one.source}{_asked(one)}"]
             + [float(np.mean([log[name] for log in logs])) for logs in reached.values()]
             for name, one in PUBLISHED.items()
         ],
-        "Means over logs. `telic.simulate.marginals` defines each.",
+        "Means over logs. `telic.simulate.marginals` defines each. The range after a source is "
+        "what “calibrated” was set to reach.",
     )
+
+
+def _asked(one: Published) -> str:
+    return "" if one.reached is None else ": {:g} to {:g}".format(*one.reached)

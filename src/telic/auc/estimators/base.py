@@ -20,6 +20,9 @@ from telic.evaluate.classification import roc_auc
 from telic.optim.design import check_values
 from telic.optim.estimators.linear import example_weights
 
+LEAST_SHARE = 1e-9
+"""Of a class in all weight: below, one less the other's share has lost its digits."""
+
 
 class LinearAUC(ClassifierMixin, BaseEstimator):
     """Base of the estimators: a subclass gives `_solve(X, positive, weight, callback)`.
@@ -247,6 +250,12 @@ def _weighted(
         )
     if not kept.all():
         X, y, weight = X[kept], y[kept], weight[kept]
+    first = float(weight[y == y[0]].sum() / weight.sum())
+    if min(first, 1 - first) < LEAST_SHARE and first < 1:
+        raise InputError(
+            f"sample_weight: one class has less than {LEAST_SHARE:g} of all weight, too little to "
+            "compute with. Give it more."
+        )
     return X, y, None if (weight == 1).all() else weight
 
 

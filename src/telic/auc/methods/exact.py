@@ -13,6 +13,7 @@ from telic.auc.objective import (
     Moments,
     Solution,
     class_means,
+    rounding,
     row_shares,
 )
 from telic.auc.optimality_bound import Curvature, certified
@@ -156,9 +157,11 @@ def conjugate_gradient(
             stopped=stopped,
         )
 
+    raw = squares.T @ shares
     return gradients(
         means,
-        squares.T @ shares - means.pos**2 - means.neg**2,
+        raw - means.pos**2 - means.neg**2,
+        rounding(raw, positive.size),
         covariance,
         certify,
         beta=beta,
@@ -171,6 +174,7 @@ def conjugate_gradient(
 def gradients(
     means: ClassMeans,
     within: np.ndarray,
+    noise: np.ndarray,
     covariance: Callable[[np.ndarray], np.ndarray],
     certify: Callable[[np.ndarray, float, bool], Solution],
     *,
@@ -186,6 +190,8 @@ def gradients(
     means : ClassMeans
     within : array of shape (d,)
         The diagonal of S₊ + S₋.
+    noise : array of shape (d,)
+        What rounding may have left there.
     covariance : callable
         v → (S₊ + S₋)v, one pass over the rows.
     certify : callable
@@ -196,8 +202,11 @@ def gradients(
     delta, pairs = means.delta, means.pair_weight
     ridge = beta / (2 * pairs)
     diagonal = within + ridge
-    floor = EPS * max(float(diagonal.max()), np.finfo(float).tiny)
-    inverse = 1 / np.maximum(diagonal, floor)
+    told = diagonal > noise  # a column that varies within no class has rounding there alone
+    if (telling := ~told & (delta**2 > noise)).any():  # as in `exact`
+        separating = np.where(telling, delta, 0.0)
+        return certify(separating / (separating @ separating), 1, False)
+    inverse = np.divide(1.0, diagonal, out=np.zeros(delta.size), where=told)
 
     def apply(v: np.ndarray) -> np.ndarray:
         return covariance(v) + ridge * v
@@ -218,7 +227,7 @@ def gradients(
     u, iteration, passes, asked = np.zeros(delta.size), 0, 0, tol
     while True:
         passes += 1
-        residual = delta - apply(u)
+        residual = np.where(told, delta - apply(u), 0.0)
         search = inverse * residual
         energy = float(residual @ search)
         while not near() and energy > 0 and iteration < max_iter:
@@ -229,7 +238,7 @@ def gradients(
                 break
             step = energy / curved
             u += step * search
-            residual -= step * image
+            residual -= np.where(told, step * image, 0.0)
             if callback is not None and callback(passes, rescaled()):
                 return end(stopped=True)
             preconditioned = inverse * residual

@@ -7,7 +7,7 @@ import numpy as np
 from telic.auc.drawn_rows import AHEAD, TINY, Draws, Matrix, as_rows, prefetch, row_prefetch
 from telic.auc.objective import Callback, ClassMeans, Solution, class_means
 from telic.auc.optimality_bound import certified
-from telic.errors import InputError
+from telic.errors import DivergedError, InputError
 from telic.kernels import kernel
 from telic.optim.rows import FAST, Rows, row_add, row_dot
 
@@ -118,9 +118,9 @@ def spam(
         spam_pass(rows, positive, view, w, order, steps, beta=beta, beta1=beta1)
         done += 1
         if not np.isfinite(w).all():
-            raise InputError(
-                f"SPAM diverged with step={step!r} and beta={beta:g}; "
-                "use step='linear' or a larger beta."
+            other = "" if step == "linear" else "step='linear' or "
+            raise DivergedError(
+                f"SPAM diverged with step={step!r} and beta={beta:g}; use {other}a larger beta."
             )
         stopped = callback is not None and bool(callback(done, w))
     return certified(
