@@ -47,7 +47,7 @@ def listed(client, key, q="so"):
     ).json()[1]
 
 
-def test_changes_are_seen_at_once_and_after_a_start_and_a_swap(make_completer, keyed):
+def test_changes_are_seen_at_once_and_after_a_start_and_a_swap(make_completer, keyed, caplog):
     settings, editor, key = keyed
     with started(make_completer, settings) as client:
         assert listed(client, key) == ["soup"]
@@ -62,6 +62,7 @@ def test_changes_are_seen_at_once_and_after_a_start_and_a_swap(make_completer, k
     denying = make_completer().denying(DenyList(("socca",)))
     with TestClient(create_app(denying, settings), "http://127.0.0.1:8000") as client:
         assert listed(client, key) == ["sorbet"]  # another model, whose editor denies it
+    assert "a change of batch 2 is left out: this model denies it" in caplog.text
 
 
 def test_a_batch_that_is_sent_again_counts_once(make_completer, keyed):

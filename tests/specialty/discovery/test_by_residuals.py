@@ -229,3 +229,20 @@ def test_a_log_too_small_for_any_practice_finds_nothing(hospital):
     log = hospital.log
     few = replace(log, access_user=log.access_user[:3], access_encounter=log.access_encounter[:3])
     assert discover(few).specialties == []
+
+
+def test_stability_is_judged_by_as_many_runs_and_sizes_as_were_made(hospital, monkeypatch):
+    made = []
+
+    def run(units, cluster, n_clusters):
+        made.append(n_clusters)
+        return refine(units, cluster, n_clusters)
+
+    monkeypatch.setattr(by_residuals, "refine", run)
+    found = by_residuals.group_by_residuals(
+        hospital.log, restarts=3, seed=0, threads=1, progress=lambda text: None
+    )
+    n = found.details["n_practices"]
+    assert made == [n, n, n, n - 1, n + 1]
+    assert (len(found.restarts), len(found.sizes)) == (2, 2)
+    assert [one.max() < k for one, k in zip(found.sizes, (n - 1, n + 1), strict=True)] == [True] * 2
