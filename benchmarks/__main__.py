@@ -25,7 +25,6 @@ PAGES = {
     "optim-multinomial": "optim.multinomial",
     "admm": "admm.page",
     "auc": "auc.page",
-    "average-precision": "auc.average_precision",
     "completion": "completion.page",
     "completion-engine": "completion.engine",
     "completion-index": "completion.index",

@@ -1,19 +1,17 @@
-"""Average precision of linear rankers beside LibAUC's loss of it.
+"""Average precision of linear rankers beside LibAUC's loss of it: `scripts/average_precision.py`.
 
 It needs LibAUC, see benchmarks/requirements-auc-rivals.txt, and the data sets in TELIC_DATA.
 """
 
+import argparse
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from libauc.losses import APLoss
-from libauc.optimizers import SOAP
 from scipy import sparse
 
-from benchmarks.form import Run
-from telic.report import Table
+from telic.study.steps import Steps
 from telic.study.top_of_list import (
     CASES,
     candidates,
@@ -23,8 +21,7 @@ from telic.study.top_of_list import (
     verdict_table,
 )
 
-FILE = "average-precision.md"
-OPTIONS = {"rows": (30_000, "rows of each set at most"), "resamples": (1000, "for the intervals")}
+PAGE = Path(__file__).parents[1] / "docs" / "measured" / "average-precision.md"
 RIVAL = "LibAUC's average precision"
 OURS = ("logistic regression", "ridge", "squared hinge, range chosen")
 RATES = 1e-4, 1e-3, 1e-2, 1e-1
@@ -53,6 +50,11 @@ class LinearAP:
 
     def fit(self, X, positive: np.ndarray) -> None:
         """Take as many positive as negative rows in each batch; the positive ones go round."""
+        import torch
+        from libauc.losses import APLoss
+        from libauc.optimizers import SOAP
+
+        torch.set_num_threads(1)
         torch.manual_seed(0)
         rng = np.random.default_rng(0)
         rows = X.astype(np.float32)
@@ -77,6 +79,8 @@ class LinearAP:
 
 
 def _product(rows, weight):
+    import torch
+
     if sparse.issparse(rows):
         rows = torch.sparse_csr_tensor(rows.indptr, rows.indices, rows.data, rows.shape)
         return torch.sparse.mm(rows, weight.T)
@@ -91,17 +95,29 @@ def methods(rows: int) -> dict[str, dict[str, Any]]:
     return {RIVAL: rival} | {name: others[name] for name in OURS}
 
 
-def page(run: Run) -> str:
-    """Return the page in Markdown."""
-    torch.set_num_threads(1)
-    settings = {"data": None, "seed": 0, "methods": methods}
-    settings |= {name: getattr(run.options, name) for name in OPTIONS}
-    lines = [
-        line
-        for case in CASES
-        if run.asks_for(case)
-        for line in run.kept(case, lambda case=case: measured(case=case, **settings))["lines"]
-    ]
-    tables: list[Table] = [verdict_table(lines, RIVAL), gains_table(lines, RIVAL)]
-    tables.append(values_table(lines))
-    return "\n\n".join([HEAD, *(table.markdown() for table in tables), NOTES])
+def main() -> None:
+    """Write the page."""
+    options = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    options.add_argument("--rows", type=int, default=30_000, help="rows of each set at most")
+    options.add_argument("--resamples", type=int, default=1000, help="for the intervals")
+    options.add_argument("--work", type=Path, help="folder that keeps what is finished")
+    given = options.parse_args()
+    steps = Steps(given.work, lambda name: print(name, flush=True))
+    lines = [line for case in CASES for line in steps(case, _measured, case=case, **_sizes(given))]
+    tables = [verdict_table(lines, RIVAL), gains_table(lines, RIVAL), values_table(lines)]
+    written = "Written by `scripts/average_precision.py`; do not edit.\n"
+    text = "\n\n".join([HEAD, *(table.markdown() for table in tables), NOTES, written])
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def _sizes(given: argparse.Namespace) -> dict[str, int]:
+    return {"rows": given.rows, "resamples": given.resamples}
+
+
+def _measured(*, case: str, rows: int, resamples: int) -> list[dict[str, Any]]:
+    found = measured(case=case, data=None, rows=rows, resamples=resamples, seed=0, methods=methods)
+    return found["lines"]
+
+
+if __name__ == "__main__":
+    main()
