@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from telic.data import atomic_path
 from telic.study.steps import Steps
 from telic.study.top_of_list import (
     CASES,
@@ -22,7 +23,7 @@ from telic.study.top_of_list import (
 )
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "average-precision.md"
-RIVAL = "LibAUC's average precision"
+RIVAL = "LibAUC's loss"
 OURS = ("logistic regression", "ridge", "squared hinge, range chosen")
 RATES = 1e-4, 1e-3, 1e-2, 1e-1
 MARGINS, MEMORIES, PASSES = (0.6, 1.0), (0.1, 0.9), (10, 50)
@@ -103,15 +104,13 @@ def main() -> None:
     options.add_argument("--work", type=Path, help="folder that keeps what is finished")
     given = options.parse_args()
     steps = Steps(given.work, lambda name: print(name, flush=True))
-    lines = [line for case in CASES for line in steps(case, _measured, case=case, **_sizes(given))]
+    sizes = {"rows": given.rows, "resamples": given.resamples}
+    lines = [line for case in CASES for line in steps(case, _measured, case=case, **sizes)]
     tables = [verdict_table(lines, RIVAL), gains_table(lines, RIVAL), values_table(lines)]
     written = "Written by `scripts/average_precision.py`; do not edit.\n"
     text = "\n\n".join([HEAD, *(table.markdown() for table in tables), NOTES, written])
-    PAGE.write_text(text, encoding="utf-8")
-
-
-def _sizes(given: argparse.Namespace) -> dict[str, int]:
-    return {"rows": given.rows, "resamples": given.resamples}
+    with atomic_path(PAGE) as path:
+        path.write_text(text, encoding="utf-8")
 
 
 def _measured(*, case: str, rows: int, resamples: int) -> list[dict[str, Any]]:

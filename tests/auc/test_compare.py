@@ -59,6 +59,23 @@ def test_what_diverges_ranks_nothing_and_does_not_end_the_comparison(monkeypatch
     assert one_run(data, "SPAM-L2", "raw", 0, grid[1]) > 0.6
 
 
+def test_scores_that_overflow_on_other_rows_rank_nothing():
+    X = np.array([[1e200], [2e200], [0.0], [1.0]])
+    way = Contender(lambda d, beta: Huge())
+    assert compare.scored(way, {"beta": 1.0}, X, X[:, 0] > 1, X).tolist() == [0] * 4
+
+
+class Huge:
+    """Has weights that the rows of a test may be too large for."""
+
+    def fit(self, X, positive):
+        pass
+
+    def decision_function(self, X):
+        with np.errstate(over="ignore"):
+            return X[:, 0] * 1e200
+
+
 def test_long_steps_diverge_on_a_row_that_stands_apart():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), rng.random(300) < 0.3

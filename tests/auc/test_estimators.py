@@ -321,6 +321,17 @@ def test_sparse_rows_far_from_0_give_what_dense_ones_do(beta1):
         np.testing.assert_allclose(far.coef_, dense.coef_, rtol=1e-3, atol=1e-6)
 
 
+def test_a_constant_column_does_not_make_sparse_rows_dense(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((300, 6), density=0.3, rng=rng).toarray()
+    X[:, 0] = 7.0
+    y = X[:, 1] + 0.1 * rng.normal(size=300) > 0.1
+    expected = ExactAUC(pos_label=True).fit(X, y).coef_
+    monkeypatch.setattr("telic.auc.objective._weigh", None)  # what dense rows go through
+    found = ExactAUC(pos_label=True).fit(sparse.csr_array(X), y).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
 def test_without_ridge_conjugate_gradients_leave_constant_columns_at_0():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from telic.errors import InputError
-from telic.hin import Rule, read_tables
+from telic.hin import Rule, read_network, read_tables
 
 TABLES = {
     "users.csv": "id,age,mail\n7,30,a@x\n8,40,b@x\n9,40,c@x\n",
@@ -144,6 +144,20 @@ def test_keys_with_leading_zeros_are_text_in_every_table(folder, tmp_path):
     assert sorted(network.nodes["shop"]["id"].to_pylist()) == ["001", "01", "1"]
     bought = network.links["bought"]
     assert bought.strength.tolist() == [5, 1]
+
+
+def test_ids_with_leading_zeros_are_text_in_a_folder_and_strengths_are_numbers(tmp_path):
+    schema = {
+        "nodes": {"user": {"attributes": {}}},
+        "links": [{"name": "f", "source": "user", "target": "user", "strength": "at_least"}],
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    (tmp_path / "nodes_user.csv").write_text("id\n7\n07\n")
+    (tmp_path / "links_f.csv").write_text("source,target,strength\n7,07,02\n")
+    network = read_network(tmp_path)
+    assert network.ids("user").to_pylist() == ["7", "07"]
+    assert network.links["f"].strength.tolist() == [2]
+    assert network.links["f"].indices.tolist() == [1]
 
 
 @pytest.mark.parametrize("shop", ["north", "01"])

@@ -175,7 +175,7 @@ def scored(
 ) -> np.ndarray:
     """Return the scores of unseen rows by a method that is fitted with some parameters.
 
-    All are 0 where the method diverges: it ranks nothing.
+    All are 0 where the method diverges, on either rows: it ranks nothing.
     """
     model = way.make(X.shape[1], **parameters)
     if isinstance(model, LinearAUC):
@@ -187,7 +187,8 @@ def scored(
             model.fit(X, positive)
         except DivergedError:
             return np.zeros(unseen.shape[0])
-    return np.asarray(model.decision_function(unseen))
+    found = np.asarray(model.decision_function(unseen))
+    return found if np.isfinite(found).all() else np.zeros(len(found))
 
 
 def split(data: DataSet, run: int) -> tuple[np.ndarray, np.ndarray]:

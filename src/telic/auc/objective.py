@@ -126,7 +126,8 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
         raw = _squares(X, np.sqrt(row_shares(positive, means, weight)))
         within = raw - np.outer(means.pos, means.pos) - np.outer(means.neg, means.neg)
         noise = rounding(np.diag(raw), n)
-        if not (np.diag(within) < FAR * noise).any():
+        far = np.flatnonzero(np.diag(within) < FAR * noise)
+        if not (far.size and _vary(sparse.csc_array(X)[:, far])):
             return Moments(means, within, noise)
         X = sparse.csr_array(X)
     counts = np.ones(n) if weight is None else weight
@@ -148,6 +149,11 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
     within = total - sums.T @ sums
     means = ClassMeans(n_pos, n_neg, sums[0] + offset, sums[1] + offset)
     return Moments(means, within, rounding(np.diag(total), n))
+
+
+def _vary(columns: sparse.csc_array) -> bool:
+    """Whether a column has two different values: a constant one has no digits to lose."""
+    return bool((columns.max(axis=0) != columns.min(axis=0)).nnz)
 
 
 def _squares(X: Matrix, root: np.ndarray) -> np.ndarray:

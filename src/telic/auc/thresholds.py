@@ -75,13 +75,12 @@ def choose_threshold(
         if not wanted > 0:
             raise InputError(f"threshold: {rule!r}, the number of rows to call must be > 0.")
         wanted = wanted * n if wanted < 1 and number is not None else wanted
-        if weight is None or (weight == np.floor(weight)).all():
-            wanted = round(wanted)  # rows come whole
-        low, high = (
-            _call(scores, round(wanted))
-            if weight is None
-            else _call_weighted(scores, weight, wanted)
-        )
+        if weight is None:
+            low, high = _call(scores, round(wanted))
+        else:
+            if (weight == np.floor(weight)).all():
+                wanted = round(wanted)  # rows come whole
+            low, high = _call_weighted(scores, weight, wanted)
         same = TIED * max(usual, abs(low), abs(high))
         if high - low <= same:
             low, high = _beside_tie(scores, (low - same, high + same))

@@ -174,7 +174,8 @@ def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
             tidied = [(tidy(str(term)), str(time)) for term, time in read if term is not None]
             good = [[term, time] for term, time in tidied if term]
             times_of(pa.array([time for _, time in good], pa.string()))
-            wrong[row] = unmatchable(pa.array([term for term, _ in good], pa.string())).any()
+            odd = [term for term, _ in good if not term.isascii()]
+            wrong[row] = bool(odd) and unmatchable(pa.array(odd, pa.string())).any()
         except (ValueError, TypeError, RecursionError):
             wrong[row], good = True, []
         pairs.append(good)

@@ -69,8 +69,8 @@ def read_tables(path: str | Path) -> Network:
     for name, file, keys, strength in links:
         table = _read(path.parent / file)
         found = [_key(_column(table, column, path.parent / file)) for column, _ in keys]
-        weight = strength and _column(table, strength, path.parent / file)
-        if weight and _is_text(weight) and _all_whole(weight):
+        weight = _column(table, strength, path.parent / file) if strength else None
+        if weight is not None and _is_text(weight) and _all_whole(weight):
             weight = weight.cast(pa.int64())  # "02" is a number of pieces
         ends[name] = found, weight
         for kind in {kind for _, kind in keys} - set(nodes):
@@ -141,44 +141,41 @@ def _read(file: Path) -> pa.Table:
     try:
         if file.suffix == ".parquet":
             return pq.ParquetFile(file).read()
-        return read_csv(file)
+        return read_csv(file, zeros=True)
     except FileNotFoundError:
         raise InputError(f"{file}: not found, but the description names it.") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{file}: cannot be read ({error}).") from None
 
 
-def read_csv(file: Path, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+def read_csv(
+    file: Path, types: Mapping[str, pa.DataType] | None = None, *, zeros: bool = False
+) -> pa.Table:
     """Read a CSV file; `types` are of columns whose cells must not be guessed at.
 
-    Whole numbers that are written with leading zeros stay text: "01" is no 1.
+    With `zeros`, columns of whole numbers stay text if one has leading zeros: "01" is no 1.
     """
-    types = dict(types or {})
     table = _guessed(file, types)
-    whole = [
-        field.name
-        for field in table.schema
-        if pa.types.is_integer(field.type) and field.name not in types
-    ]
-    if whole:
-        text = pyarrow.csv.read_csv(
-            file,
-            parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
-            convert_options=pyarrow.csv.ConvertOptions(
-                include_columns=whole,
-                column_types=dict.fromkeys(whole, pa.string()),
-                null_values=[""],
-                strings_can_be_null=True,
-            ),
-        )
-        for name in whole:
-            if pc.any(pc.match_substring_regex(text[name], r"^\s*[-+]?0\d")).as_py():
-                place = table.column_names.index(name)
-                table = table.set_column(place, name, text[name])
+    whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    if not (zeros and whole):
+        return table
+    text = pyarrow.csv.read_csv(
+        file,
+        parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
+        convert_options=pyarrow.csv.ConvertOptions(
+            include_columns=whole,
+            column_types=dict.fromkeys(whole, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    for name in whole:
+        if pc.any(pc.match_substring_regex(text[name], r"^\s*[-+]?0\d")).as_py():
+            table = table.set_column(table.column_names.index(name), name, text[name])
     return table
 
 
-def _guessed(file: Path, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _guessed(file: Path, types: Mapping[str, pa.DataType] | None) -> pa.Table:
     options: dict[str, Any] = {
         "parse_options": pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
         "convert_options": pyarrow.csv.ConvertOptions(column_types=types),

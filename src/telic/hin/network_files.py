@@ -98,7 +98,7 @@ def _read(file: Path, column: str | None = None, types: Any = None) -> pa.Table:
     """Read a table, or one column of it."""
     try:
         if file.suffix == ".csv":
-            table = read_csv(file, types)
+            table = read_csv(file, types, zeros=types is None)  # of links only ids have types
             if not table.num_rows and "id" in table.column_names:  # no row to tell the type by
                 place = table.column_names.index("id")
                 table = table.set_column(place, "id", pa.array([], pa.int64()))

@@ -23,6 +23,7 @@ from telic.simulate.catalogue import Catalogue
 
 BRANDS, NOUNS, KINDS, GOODS = 25, 50, 80, 3000
 SHOWN, OF_A_BRAND = 6, 4
+CONSONANTS, VOWELS = list("bdfgklmnprstvz"), list("aeiou")
 BEGIN = 1_772_000_000_000_000  # 25 February 2026, in microseconds
 HOUR = 3_600_000_000
 
@@ -41,6 +42,7 @@ class ShopperParameters:
     pauses: float = 0.46
     """Probability that a burst ends after a character; twice this after a word."""
     pause_seconds: float = 0.35
+    """Mean of a pause."""
     looks: float = 0.97
     """Probability that the eyes go to the list in a pause."""
     patience: float = 0.95
@@ -48,6 +50,7 @@ class ShopperParameters:
     from_the_top: float = 0.8
     """Probability of beginning at the first line; else at any."""
     line_seconds: float = 0.18
+    """Mean for reading a line."""
     recognises: float = 0.9
     """Probability of seeing that a line that is read is the one that is wanted."""
     settles: float = 0.03
@@ -74,8 +77,8 @@ calibrated   From published marginals.
 inattentive  Control: nobody looks, pauses are as long with any list, and the length at which a
              query is submitted is drawn before. Lists and dwells say nothing.
 all alike    Control: nobody has a taste, and searches do not depend on the one before.
-thorough     Planted effect: half of all lists are looked at after a pause or not at all, and those
-             that are looked at are read to the end: a long dwell says "read and not wanted".
+thorough     Planted effect: fewer lists are looked at, and these are read to the end, so that a
+             long dwell says "read and not wanted".
 ===========  ======================================================================================
 """
 
@@ -102,11 +105,11 @@ def goods_catalogue(seed: int = 0) -> Catalogue:
 
 
 def _words(rng: np.random.Generator, n: int) -> list[str]:
+    """Return distinct made-up words of two to four syllables."""
     words: dict[str, None] = {}
     while len(words) < n:
-        syllables = rng.integers(2, 5)
-        words["".join(rng.choice(list("bdfgklmnprstvz")) + rng.choice(list("aeiou"))
-                      for _ in range(syllables))] = None  # fmt: skip
+        count = rng.integers(2, 5)
+        words["".join(rng.choice(CONSONANTS) + rng.choice(VOWELS) for _ in range(count))] = None
     return list(words)
 
 

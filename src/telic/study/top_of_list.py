@@ -40,7 +40,7 @@ RANGES: dict[str, dict[str, Any]] = {
     "highest 5 %, lowest positives": {"fpr": (0, 0.05), "min_tpr": 0.2},
 }
 K = 100
-FIRST = "logistic regression"
+BASELINE = "logistic regression"
 """What the others are compared with."""
 
 
@@ -48,7 +48,7 @@ def candidates(rows: int) -> dict[str, dict[str, Any]]:
     """Return each method's estimators by what is set, of which the validation rows choose one."""
     whole = partial(PairwiseAUC, loss="squared_hinge", tol=1e-5)
     makers: dict[str, Callable[[float], Any]] = {
-        FIRST: lambda beta: LogisticRegression(C=1 / (beta * rows), max_iter=1000),
+        BASELINE: lambda beta: LogisticRegression(C=1 / (beta * rows), max_iter=1000),
         "ridge": lambda beta: RidgeClassifier(alpha=beta * rows),
         "square loss of all pairs": partial(ConjugateGradientAUC, tol=1e-6),
         "squared hinge of all pairs": whole,
@@ -190,7 +190,7 @@ def study(
     return page
 
 
-def verdict_table(lines: list[dict[str, Any]], rival: str = FIRST) -> Table:
+def verdict_table(lines: list[dict[str, Any]], rival: str = BASELINE) -> Table:
     """Count the sets on which each method is surely better or worse than the first."""
     rows = []
     for method in dict.fromkeys(line["method"] for line in lines if len(gains_of(line)) > 0):
@@ -220,7 +220,7 @@ def gains_of(line: dict[str, Any]) -> dict[str, Any]:
     return {name: line[f"{name}, gain"] for name in COMPARED if f"{name}, gain" in line}
 
 
-def gains_table(lines: list[dict[str, Any]], rival: str = FIRST) -> Table:
+def gains_table(lines: list[dict[str, Any]], rival: str = BASELINE) -> Table:
     """Return the differences from the first method, with their intervals, losses first."""
     shown = [line for line in lines if gains_of(line)]
     shown.sort(key=lambda line: gains_of(line)[COMPARED[0]][0])

@@ -347,6 +347,14 @@ def test_decimals_that_are_multiples_stay_and_coarser_widths_join_what_finer_one
         assert found == [(n - n % step) / 100 for n in hundredths]
 
 
+def test_numbers_are_rounded_down_and_not_to_the_nearest_however_many_digits_they_have():
+    values = [1_700_000_000.119, 1_700_000_000.999, 123_456.7899]
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    network = network_from_arrays(schema, {"user": {"id": range(3), "x": values}}, {})
+    found = generalise(network, attribute="x", width=0.01).nodes["user"]["x"].to_pylist()
+    assert found == [1_700_000_000.11, 1_700_000_000.99, 123_456.78]
+
+
 def test_whole_numbers_are_rounded_exactly_however_large():
     values = [2**60 + 1, 1_700_000_000_000_000_007, -(2**55) - 1, None]
     schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})

@@ -55,15 +55,20 @@ def exact(moments: Moments, *, beta: float) -> Solution:
             "the solution of least norm is returned. A larger beta makes it unique.",
             stacklevel=2,
         )
-        telling = (root == 0) & (delta**2 > moments.noise)
-        if telling.any():  # constant in each class, not between them: they leave no loss at all
-            separating = np.where(telling, delta, 0.0)
-            return Solution(separating / (separating @ separating), 1)
+        if (w := _separating(delta, root == 0, moments.noise)) is not None:
+            return Solution(w, 1)
         full = matrix + np.outer(scaled, scaled)
         direction = linalg.lstsq(full, scaled, cond=1e-12)[0]
         return Solution(_unscaled(direction, root), 1)
     direction = _unscaled(direction, root)
     return Solution(direction / (1 + delta @ direction), 1)
+
+
+def _separating(delta: np.ndarray, constant: np.ndarray, noise: np.ndarray) -> np.ndarray | None:
+    """Return weights without any loss: of columns constant in each class, not between them."""
+    telling = constant & (delta**2 > noise)
+    w = np.where(telling, delta, 0.0)
+    return w / (w @ w) if telling.any() else None
 
 
 EPS = np.finfo(float).eps
@@ -203,9 +208,8 @@ def gradients(
     ridge = beta / (2 * pairs)
     diagonal = within + ridge
     told = diagonal > noise  # a column that varies within no class has rounding there alone
-    if (telling := ~told & (delta**2 > noise)).any():  # as in `exact`
-        separating = np.where(telling, delta, 0.0)
-        return certify(separating / (separating @ separating), 1, False)
+    if (w := _separating(delta, ~told, noise)) is not None:
+        return certify(w, 1, False)
     inverse = np.divide(1.0, diagonal, out=np.zeros(delta.size), where=told)
 
     def apply(v: np.ndarray) -> np.ndarray:

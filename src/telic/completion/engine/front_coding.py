@@ -165,9 +165,7 @@ def _first(strings, n, prefix, block, least):
     packed, starts, keys = strings
     # The first block whose first string has that order.
     key = _key(prefix, 0, len(prefix), 255 * least)
-    if (
-        len(prefix) <= _KEYED
-    ):  # keys tell all; padded by 255s, the key is the largest with the prefix
+    if len(prefix) <= _KEYED:  # keys tell all: padded by 255s, it is the largest with this prefix
         lo = place_in(keys, block, len(keys), (key | 15) + 1 if least else key)
         hi = lo
     else:

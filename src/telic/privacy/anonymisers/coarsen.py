@@ -132,8 +132,8 @@ def _multiples(values: np.ndarray, width: float) -> np.ndarray:
     quotient = values.astype(float) / width
     near = np.round(quotient)
     # 0.3 / 0.1 is below 3 by rounding, and 6 * 0.1 above 0.6: decimals are what people mean.
-    same = np.abs(quotient - near) <= 1e-9 * np.maximum(np.abs(quotient), 1)
-    return np.array([float(f"{x:.12g}") for x in np.where(same, near, np.floor(quotient)) * width])
+    same = np.abs(quotient - near) <= 4 * np.finfo(float).eps * np.maximum(np.abs(quotient), 1)
+    return np.array([float(f"{x:.15g}") for x in np.where(same, near, np.floor(quotient)) * width])
 
 
 def suppress(network: Network, *, attribute: str, node_type: str | None = None) -> Network:

@@ -45,13 +45,13 @@ def together(kinds: Mapping[str, Caught]) -> Caught:
     return Caught(*(sum(counts) for counts in zip(*kinds.values(), strict=True)))
 
 
-PARTS = (
-    ("explained", "open"),
-    ("explained_by_practice", "explained_by_colleagues"),
-    ("uncovered_alerts", "undeclared_alerts"),
-    ("unlisted_explained", "unlisted_open"),
+SUMS = (
+    ("alerts", ("explained", "open")),
+    ("explained", ("explained_by_practice", "explained_by_colleagues")),
+    ("alerts", ("uncovered_alerts", "undeclared_alerts")),
+    ("unlisted_alerts", ("unlisted_explained", "unlisted_open")),
 )
-"""Counts that add up to another one: alarms, explained ones, alarms, and `unlisted_alerts`."""
+"""Counts, and those that add up to them."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,11 @@ class Effect:
         Withheld is what would give a small cell away by subtraction.
         """
         hidden = dict.fromkeys(sorted(self.few), f"<{SMALL_CELL} patients")
-        for parts in PARTS:
-            if self.few.intersection(parts):
+        for total, parts in SUMS:
+            if total in hidden or self.few.intersection(parts):
                 for name in parts:
                     if getattr(self, name):
                         hidden.setdefault(name, "withheld")
-        if "explained" in hidden:  # it is the sum of these two
-            for name in ("explained_by_practice", "explained_by_colleagues"):
-                if getattr(self, name):
-                    hidden.setdefault(name, "withheld")
         return hidden
 
     def cells(self) -> dict[str, int | str]:
