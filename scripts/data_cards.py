@@ -74,7 +74,8 @@ nothing) and `equal_strengths=True` (strengths must tell nothing).
 ## Searchers: `telic.simulate.searchers`
 
 **For** tests of habits, sessions and time as signals, and the simulated part of [their
-page](results-signals.md); the other part uses real query logs. Every probability is free:
+page](results-signals.md); the other part uses real query logs. With `at_end` and `moves` they
+change over a year, for [the page of drift](results-drift.md). Every probability is free:
 {causes}.
 
 **Control:** with all of them 0, popularity alone causes queries, and no signal may be worth
@@ -94,7 +95,7 @@ searches that do not depend on the one before).
 ## People who change: `telic.simulate.changing_people`
 
 **For** the running check that limits harm: `simulate_change` makes typists who behave one way and,
-from one day on, another. **Not for** saying how often people change. How they behave before and
+from one day on, another; `simulate_stages` lets them change step by step. **Not for** saying how often people change. How they behave before and
 after is on the card of [typists](data-card-typists.md); when they change is free.
 
 **Control:** the same setting before and after, and the same causes.

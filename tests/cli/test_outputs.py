@@ -54,6 +54,7 @@ COMMANDS = {
     "study signals": ["--out", "OUT"],
     "study saturation": ["--out", "OUT"],
     "study shoppers": ["--out", "OUT"],
+    "study drift": ["--out", "OUT"],
     "study amazonqac": ["--out", "OUT", "--data", "IN"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
     "study all": ["--out", "OUT"],

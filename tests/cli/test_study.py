@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "measured"
 
 @pytest.mark.parametrize(
     "name",
-    [*(f"chapter-{i}" for i in range(2, 8)), "do-no-harm", "shoppers"],
+    [*(f"chapter-{i}" for i in range(2, 8)), "do-no-harm", "shoppers", "drift"],
 )
 def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
     words = name.replace("chapter-", "chapter").replace("-", "_")
@@ -43,6 +43,8 @@ def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
         ("do-no-harm", "{seeds} seeds of made-up phrases"),
         ("do-no-harm", "fitted on {fits} logs"),
         ("shoppers", "{users} shoppers with {compositions} compositions each, {seeds} logs"),
+        ("drift", "{users} simulated searchers with {sessions} sessions each"),
+        ("drift", "(telic.simulate.searchers), {seeds} logs of each world"),
     ],
 )
 def test_a_page_is_made_with_the_defaults_of_its_command(name, stated):

@@ -186,6 +186,24 @@ def shoppers(
     _study("shoppers", page, users=users, compositions=compositions, seeds=seeds)
 
 
+@app.command("drift")
+def drift(
+    out: Out = None,
+    users: Annotated[int, typer.Option(help="Users of each simulated query log.", min=50)] = 150,
+    sessions: Annotated[int, typer.Option(help="Sessions of each in a year.", min=50)] = 150,
+    typists: Annotated[
+        int, typer.Option(help="Users of each simulated log of compositions.", min=5)
+    ] = 24,
+    seeds: Annotated[int, typer.Option(help="Simulated logs of each world.", min=2)] = 3,
+    work: Work = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """A simulated year of change: what a box loses that is not fitted again each night."""
+    page = out, work, overwrite, as_json
+    _study("drift", page, users=users, sessions=sessions, typists=typists, seeds=seeds)
+
+
 @app.command("amazonqac")
 def amazonqac(
     out: Out = None,

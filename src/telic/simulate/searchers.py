@@ -1,6 +1,6 @@
 """Simulated searchers: query logs in which habits, sessions and time cause queries, or do not."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -45,6 +45,8 @@ class Causes:
 def searchers(
     causes: Causes = Causes(),
     *,
+    at_end: Causes | None = None,
+    moves: float = 0.0,
     users: int = 400,
     sessions: int = 40,
     nouns: int = 300,
@@ -60,6 +62,12 @@ def searchers(
     Parameters
     ----------
     causes : Causes
+        Of the first day.
+    at_end : Causes, optional
+        Of the last day: from the first one on, each changes evenly. By default nothing changes.
+    moves : float >= 0
+        How much the popularity of nouns moves, evenly from the first day to the last: the standard
+        deviation of the change of its logarithm.
     users, sessions : int
         Of each user, so many sessions.
     nouns, days : int
@@ -76,15 +84,27 @@ def searchers(
     popular = 1 / np.arange(1, nouns + 1)
     season = rng.integers(24, size=nouns)
     goes_with = rng.permutation(nouns)
+    ends = astuple(causes), astuple(at_end or causes)
     fashion = rng.choice(nouns, size=(days // 3 + 1, 3))  # three nouns, three days
 
+    change = moves * np.random.default_rng([seed, 1]).standard_normal(nouns)
+
+    def by_then(at: int) -> float:
+        return min((at - BEGIN) / (24 * HOUR * days), 1.0)
+
+    def causes_of(at: int) -> Causes:
+        if at_end is None:
+            return causes
+        part = by_then(at)
+        return Causes(*((1 - part) * a + part * b for a, b in zip(*ends, strict=True)))
+
     def noun(at: int) -> int:
-        draw = rng.random()
-        if draw < causes.trend:
+        draw, now = rng.random(), causes_of(at)
+        if draw < now.trend:
             return int(rng.choice(fashion[(at - BEGIN) // (72 * HOUR)]))
-        weight = popular
-        if draw < causes.trend + causes.season:
-            weight = popular * (season == at // HOUR % 24)
+        weight = popular * np.exp(by_then(at) * change) if moves else popular
+        if draw < now.trend + now.season:
+            weight = weight * (season == at // HOUR % 24)
         return int(rng.choice(nouns, p=weight / weight.sum())) if weight.any() else 0
 
     def phrase(n: int, length: int | None = None) -> tuple[int, ...]:
@@ -100,11 +120,12 @@ def searchers(
             at = BEGIN + int((24 * rng.integers(days) + hour + rng.random()) * HOUR)
             said: list[tuple[int, ...]] = []
             for turn in range(rng.geometric(0.4)):
+                now = causes_of(at)
                 if turn:
                     own = said[-1]
                     draw = rng.choice(
                         5,
-                        p=_shares(causes.refine, causes.sibling, causes.associated, causes.repeat),
+                        p=_shares(now.refine, now.sibling, now.associated, now.repeat),
                     )
                     if draw == 0 and len(own) < 3:
                         said.append((*own, int(nouns + 8 * own[0] + rng.choice(8, p=_zipf(8)))))
@@ -116,7 +137,7 @@ def searchers(
                         said.append(said[rng.integers(len(said))])
                     else:
                         said.append(phrase(noun(at)))
-                elif rng.random() < causes.habit:
+                elif rng.random() < now.habit:
                     said.append(habits[rng.integers(3)])
                 else:
                     said.append(phrase(noun(at)))
