@@ -92,11 +92,13 @@ def test_a_kept_list_suggests_what_the_changes_do(box, tmp_path):
     for typed, where in (("", {}), ("te", {}), ("", {"language": "de"}), ("teapot", {})):
         assert listed(found, typed, **where) == listed(box, typed, **where)
     assert not len(found.live)
+    assert found.live.deleted == {b"teapot"}
     assert [s.text for s in found.suggest("taespoon")] == ["Teaspoon"]
     found.live.delete("cup")
     found.live.increment("Tea", 1)
     second = with_kept(Completer.load(tmp_path / "box"), kept(found, tmp_path, 2, before=first))
     assert listed(second) == listed(found)
+    assert second.live.deleted == {b"teapot", b"cup"}
     assert [folder.name[17:29] for folder in (tmp_path / "kept").iterdir()] == ["000000000002"]
 
 

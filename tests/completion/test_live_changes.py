@@ -1,7 +1,9 @@
 """Adding, counting up, deleting, denying and forgetting while a completer serves."""
 
 import json
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,7 +126,12 @@ def test_compaction_builds_the_changes_in(tmp_path):
         completer.live.put(phrase, count)
     completer.live.delete("Teapot")
     built = compacted(completer)
-    assert built.live.as_json() == {"gone": [], "changed": {}, "added": {}}
+    assert built.live.as_json() == {
+        "gone": [],
+        "deleted": ["teapot"],
+        "changed": {},
+        "added": {},
+    }
     for typed in ("te", "tea", "cup", "teaspon", "teapot"):
         before, after = (
             [(s.text, s.id, s.relevance) for s in c.suggest(typed, show=2)]
@@ -146,7 +153,7 @@ def test_what_cannot_be_put_is_named():
     ):
         with pytest.raises(InputError, match=message):
             live.put(phrase, count)
-    assert live.as_json() == {"gone": [], "changed": {}, "added": {}}
+    assert live.as_json() == {"gone": [], "deleted": [], "changed": {}, "added": {}}
 
 
 def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
@@ -328,3 +335,97 @@ def test_an_own_query_that_was_changed_in_several_contexts_is_shown_once_and_lea
         assert found[0].relevance == pytest.approx(np.log(31) + np.log(2) + best)
         # What is submitted is what was shown.
         assert typing.listed("te", at=1.0).numbers[0] == typing._number("Tea")
+
+
+WORDY = st.sampled_from(["tea pot", "pot of tea", "teapot", "green tea", "東京塔", "paot", "team"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    start=st.dictionaries(WORDY, st.integers(1, 20), min_size=1, max_size=5),
+    changes=st.lists(
+        st.tuples(st.sampled_from(["put", "increment", "delete"]), WORDY, st.integers(1, 20)),
+        max_size=6,
+    ),
+)
+def test_words_and_typos_find_changes_as_in_a_list_built_anew(start, changes):
+    with tempfile.TemporaryDirectory() as folder:
+        rows = "".join(f"{phrase},{count}\n" for phrase, count in start.items())
+        completer = box(Path(folder), "title,views\n" + rows)
+    for kind, phrase, count in changes:
+        if kind == "delete":
+            completer.live.delete(phrase)
+        else:
+            getattr(completer.live, kind)(phrase, count)
+    built = compacted(completer)
+    for typed in ("pot", "tea", "tae pot", "pto tea", "京塔", "tea p", "pot ", "gree"):
+        one, other = (
+            sorted((s.text, round(s.relevance, 9)) for s in each.suggest(typed))
+            for each in (completer, built)
+        )
+        assert one == other
+
+
+def test_however_many_are_changed_a_list_is_filled(tmp_path):
+    rows = "".join(f"z{i:03} apple,{1000 - i}\n" for i in range(300))
+    completer = box(tmp_path, "title,views\n" + rows)
+    for i in range(150):
+        completer.live.delete(f"z{i:03} apple")
+    for i in range(150, 270):
+        completer.live.put(f"z{i:03} apple", 0)
+    assert texts(completer, "apple") == [f"z{i} apple" for i in range(270, 280)]
+
+
+def searched(tmp_path, rows):
+    """A box of a query log, whose suggestions count a user's own queries."""
+    (tmp_path / "log.csv").write_text("user,query,at\n" + "".join(rows))
+    return fit_files(tmp_path / "log.csv")
+
+
+def by_all(query):
+    return [f"u{i},{query},2026-03-0{1 + i}T09:00\n" for i in range(5)]
+
+
+def test_what_was_deleted_stays_away_from_those_who_searched_for_it(tmp_path):
+    own = ["ada,tea towel,2026-03-02T10:00\n", "ada,tea bomb,2026-03-02T11:00\n"]
+    completer = searched(tmp_path, [*by_all("tea towel"), *by_all("tea pot"), *own])
+    assert {"tea towel", "tea bomb"} < set(texts(completer, "tea", user="ada"))
+    assert completer.live.delete("Tea Towel")
+    assert not completer.live.delete("téa bomb")  # in a history alone
+    restored = replace(completer)
+    restored.live.restore(json.loads(json.dumps(completer.live.as_json())))
+    for each in (completer, compacted(completer), restored):
+        for typed in ("tea", "towel", "bomb", "bmob"):
+            assert not {"tea towel", "tea bomb"} & set(texts(each, typed, user="ada"))
+    built = compacted(completer)
+    built.live.put("tea bomb", 3)
+    assert built.suggest("bomb", user="ada")[0].relevance > built.suggest("bomb")[0].relevance
+    assert "tea bomb" in texts(built, "tea", user="ada")
+    assert "tea towel" not in texts(built, "tea", user="ada")
+
+
+def test_a_new_deny_list_holds_for_what_users_searched_for_before(tmp_path):
+    rows = [*by_all("tea pot"), "eve,tea bomb,2026-03-02T10:00\n"]
+    before = searched(tmp_path, rows)
+    eve, denying = before.user("eve"), before.denying(DenyList(("*bomb*",)))
+    for completer, there in ((before, True), (denying, False)):
+        # The state comes from the service's database, from before the list.
+        for typed in ("tea", "bomb"):
+            shown = completer.compose(eve).suggest(typed, at=0.0)
+            assert ("tea bomb" in [each.text for each in shown]) == there
+
+
+@pytest.mark.parametrize(
+    ("rules", "denied"),
+    [
+        (("/(a)x/", r"/(.)\1\1/"), ["zzz", "bax"]),
+        (("/Viagra/",), ["viagra", "VIAGRA pills"]),
+        (("/café/",), ["Café noir"]),
+        (("/^cafe/",), ["Café noir"]),
+        (("*tea*", "/(?i)bad/"), ["bad", "teas"]),
+        (("/(?P<w>a)b/", "/(?P<w>c)d/"), ["xab", "xcd"]),
+    ],
+)
+def test_each_pattern_is_looked_for_by_itself_whatever_the_case(rules, denied):
+    deny = DenyList(rules)
+    assert [text for text in [*denied, "good"] if deny.denies(text)] == denied

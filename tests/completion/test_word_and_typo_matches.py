@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files
-from telic.completion.box.word_and_typo_matches import OwnWords
+from telic.completion.engine.few_words import FewWords
+from telic.completion.engine.rules import Synonyms
+from telic.completion.engine.typos import QUARTER_EDIT
 from telic.completion.engine.word_index import MAX_TOKENS, WordIndex
-from telic.completion.engine.words import words_of
 from telic.errors import InputError
 
 TITLES = {
@@ -95,7 +96,7 @@ def test_a_submission_of_one_teaches_history_and_feedback_goes_on(box):
 def test_own_queries_are_found_by_their_words_and_weigh_more(box):
     personal = replace(box, relevance=replace(box.relevance, personal=5.0))
     ada = personal.user("ada")
-    ada.history |= {"my phone is broken": 1.0, "Apple iPhone 14 Pro": 3.0}
+    ada.history |= {"my phone is broken": 9.0, "Apple iPhone 14 Pro": 3.0}
     assert texts(personal.compose(ada).suggest("phone", at=0.0))[0] == "my phone is broken"
     assert texts(personal.compose(ada).suggest("iphone 14", at=0.0)) == [
         "Apple iPhone 14 Pro",
@@ -104,17 +105,19 @@ def test_own_queries_are_found_by_their_words_and_weigh_more(box):
 
 
 @given(
-    own=st.lists(st.text("ab c", min_size=1, max_size=8), max_size=6),
-    typed=st.text("ab c", max_size=6),
+    own=st.lists(st.text("ab c!東京", min_size=1, max_size=9), max_size=6, unique=True),
+    typed=st.text("ab c東", max_size=6),
+    typos=st.integers(0, 2),
 )
-def test_own_words_by_their_definition(own, typed):
-    tokens = words_of(typed)
-    expected = [
-        i
-        for i, text in enumerate(own)
-        if tokens and all(any(w.startswith(t) for w in words_of(text)) for t in tokens)
-    ]
-    assert OwnWords([text.encode() for text in own]).matching(tokens) == expected
+def test_a_short_list_is_searched_as_a_long_one_is(own, typed, typos):
+    own = [text for text in own if text.strip()]
+    index = PrefixIndex.build(own, np.zeros(len(own)))
+    ids, scores = WordIndex.build(index).top(index, typed, len(own), typos=typos)
+    words = FewWords([index.folded(id) for id in range(len(own))])
+    places, costs = words.matching(typed, typos=typos)
+    assert places.tolist() == sorted(ids.tolist())
+    found = dict(zip(places.tolist(), costs.tolist(), strict=True))
+    assert [-QUARTER_EDIT * found[id] for id in ids.tolist()] == pytest.approx(scores.tolist())
 
 
 def test_what_the_prefix_finds_stays_as_it_is_without_words(make_table, tmp_path):
@@ -144,3 +147,50 @@ def test_words_beyond_the_eighth_are_not_looked_for(box):
         ([*words[1:], "a", "z"], [0]),
     ):
         assert found.top(index, " ".join(typed), typos=0)[0].tolist() == ids
+
+
+def test_a_short_list_shows_no_typo_before_what_was_typed(tmp_path):
+    rows = ["xx tea pot,5", "yy tea cup,4", "zz tea bag,3", "qq ten jar,1000000"]
+    (tmp_path / "titles.csv").write_text("\n".join(["title,views", *rows]))
+    box = fit_files(tmp_path / "titles.csv")
+    for show in (1, 2, 3):
+        found = ["xx tea pot", "yy tea cup", "zz tea bag"][:show]
+        assert texts(box.suggest("tea", show=show)) == found
+
+
+def test_own_queries_are_found_mistyped_and_in_the_middle_of_a_text_without_spaces(box):
+    personal = replace(box, relevance=replace(box.relevance, personal=5.0))
+    ada = personal.user("ada")
+    ada.history |= {"my own phone": 1.0, "上海小笼包": 1.0, "San Francisco": 1.0}
+    for typed, found in (
+        ("my onw", "my own phone"),
+        ("小笼", "上海小笼包"),
+        ("sna fran", "San Francisco"),
+    ):
+        composition = personal.compose(ada)
+        first = composition.suggest(typed, at=0.0)[0]
+        assert first.text == found
+    own = np.log1p(90) + 5 * np.log(2) - 4 * QUARTER_EDIT
+    assert first.relevance == pytest.approx(own)
+
+
+@pytest.mark.parametrize("typed", ["alpha beta", "beta alpha"])
+@pytest.mark.parametrize("where", [None, {"category": "small"}])
+def test_a_rare_match_among_many_candidates_is_found(tmp_path, monkeypatch, typed, where):
+    rows = [f"{word} {i},{100 + i},big" for word in ("alpha", "beta") for i in range(40)]
+    rows += ["gamma alpha beta,5,small", "delta alpha,4,small"]
+    (tmp_path / "titles.csv").write_text("\n".join(["title,views,category", *rows]))
+    monkeypatch.setattr("telic.completion.engine.word_index.BUDGETS", (2, 5, 10))
+    box = fit_files(tmp_path / "titles.csv")
+    assert texts(box.suggest(typed, where=where)) == ["gamma alpha beta"]
+    assert texts(box.suggest("alpha", where={"category": "small"})) == [
+        "gamma alpha beta",
+        "delta alpha",
+    ]
+
+
+def test_what_is_said_in_several_ways_counts_as_the_best_of_them(tmp_path):
+    (tmp_path / "titles.csv").write_text("title,views\nmy television set tvx,9\n")
+    box = replace(fit_files(tmp_path / "titles.csv"), synonyms=Synonyms((("tv", "television"),)))
+    (found,) = box.suggest("television set")
+    assert found.relevance == pytest.approx(np.log1p(9))  # in “tv set” a word is only begun

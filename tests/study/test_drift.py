@@ -52,9 +52,7 @@ def test_counts_of_last_night_and_what_users_submitted_since_matter(monkeypatch)
         return served(box, log, tested, since, night)
 
     monkeypatch.setattr(drift, "_served", both)
-    found = drift.year_of_searches(
-        world="both", users=60, sessions=40, seed=0, nights=(90, 300)
-    )
+    found = drift.year_of_searches(world="both", users=60, sessions=40, seed=0, nights=(90, 300))
     assert len({found[how][0] for how in HOW}) == 1  # on the first night all boxes are one
     once, kept, monthly, nightly = (found[how][1] for how in HOW)
     assert once == monthly < 0.8 * nightly  # the night before the second is the first

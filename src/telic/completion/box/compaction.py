@@ -29,7 +29,10 @@ BEGUN = ".begun-"
 
 def with_kept(completer: Completer, folder: str | Path) -> Completer:
     """Return a completer with a list that `keep` made of it; ModelError if that is damaged."""
-    return completer.with_list(load_model(folder, kind=KIND).arrays, folder)
+    stored = load_model(folder, kind=KIND)
+    made = completer.with_list(stored.arrays, folder)
+    made.live.deleted |= {form.encode() for form in stored.meta.get("deleted", [])}
+    return made
 
 
 def keep(model: str, digest: str, before: str | None, live: Mapping[str, Any], out: str) -> None:
@@ -64,7 +67,9 @@ def keep(model: str, digest: str, before: str | None, live: Mapping[str, Any], o
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=BEGUN, dir=folder) as begun:
         whole = Path(begun, "list")
-        save_model(whole, kind=KIND, meta={}, arrays={}, mapped=made.list_arrays())
+        deleted = sorted(form.decode() for form in made.live.deleted)
+        meta = {"deleted": deleted}
+        save_model(whole, kind=KIND, meta=meta, arrays={}, mapped=made.list_arrays())
         shutil.rmtree(out, ignore_errors=True)  # a damaged one
         os.rename(whole, out)
     for other in folder.iterdir():

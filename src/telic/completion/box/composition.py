@@ -7,16 +7,17 @@ reasons for who asks.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from telic.completion.box.own_queries import OTHERS, OwnQueries, OwnQuery, own_relevance
 from telic.completion.box.suggestion import Keystroke, Listed, Suggestion
 from telic.completion.box.user_signals import UserSignals
-from telic.completion.box.word_and_typo_matches import beyond, typed_words
+from telic.completion.box.word_and_typo_matches import beyond
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import checked_form, encoded_prefix, fold
+from telic.completion.engine.typos import QUARTER_EDIT
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.phone_ranker import Phone
 from telic.completion.learning.reranking_gains import Gains
@@ -181,20 +182,31 @@ class Composition:
 
     def _add_beyond(self, prefix: str, typed: bytes, listed: Listed, wanted: int) -> None:
         """Fill the list with phrases that have the typed words elsewhere, or mistyped."""
-        there, tokens = len(listed.keystroke.numbers), typed_words(prefix)
-        own = [
-            (each.number, each.relevance)
-            for each in (self._own.having(tokens) if self.completer.personal else [])
-            if not each.folded.startswith(typed)
-        ]
-        live, mine = self.completer.live, {number for number, _ in own}
-        own += [
-            (number, weight)
-            for form, number, weight in live.having(tokens, self._filter, mine)
-            if not form.startswith(typed)
-        ]
+        completer, live = self.completer, self.completer.live
+        edit = completer.unit * QUARTER_EDIT
+
+        def others(text: str, typos: int) -> list[tuple[int, float]]:
+            how: Any = {"typos": typos, "keyboard": completer.keyboard}
+            own = self._own.having(text, **how) if completer.personal else []
+            found = [
+                (each.number, each.relevance - edit * cost)
+                for each, cost in own
+                if not each.folded.startswith(typed)
+            ]
+            mine = {number for number, _ in found}
+            return found + [
+                (number, weight - edit * cost)
+                for form, number, weight, cost in live.having(text, self._filter, mine, **how)
+                if not form.startswith(typed)
+            ]
+
         found = beyond(
-            self.completer, prefix, there=there, wanted=wanted, own=own, through=self._filter
+            completer,
+            prefix,
+            there=len(listed.keystroke.numbers),
+            wanted=wanted,
+            others=others,
+            through=self._filter,
         )
         listed.numbers.extend(found.numbers)
         listed.beyond = found.scores

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from telic.completion.box.word_and_typo_matches import OwnWords
+from telic.completion.engine.few_words import FewWords
 from telic.completion.engine.filters import NO_VALUE, Filter
 from telic.completion.engine.folding import checked_form, encoded_prefix, fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.engine.rules import DenyList
-from telic.completion.engine.word_index import WordIndex
+from telic.completion.engine.word_index import NONE_LEFT_OUT, WordIndex
 from telic.completion.signals.counts import Beyond
 from telic.completion.signals.overlap import texts_of_forms
 from telic.completion.signals.ranker import SignalRanker
@@ -43,6 +43,8 @@ class Live:
         What it denies is never added.
     gone : set of int
         Ids that are deleted.
+    deleted : set of bytes
+        Folded forms that were deleted: no user's own query that folds so is suggested either.
     weights : dict of int to float
         New weights, by number: of ids, and of added phrases, numbered from ``len(index)`` on.
     version : int
@@ -60,6 +62,7 @@ class Live:
     unit: float = 1.0
     deny: DenyList | None = None
     gone: set[int] = field(default_factory=set)
+    deleted: set[bytes] = field(default_factory=set)
     weights: dict[int, float] = field(default_factory=dict)
     version: int = 0
     _texts: list[str] = field(default_factory=list)
@@ -73,7 +76,10 @@ class Live:
     _heft: "array[float]" = field(default_factory=lambda: array("d"))
     _firsts: "array[int]" = field(default_factory=lambda: array("q"))
     _known: dict[str, int] = field(default_factory=dict)
-    _words: "tuple[list[bytes], OwnWords] | None" = field(default=None, repr=False, compare=False)
+    _words: tuple[list[bytes], FewWords] | None = field(default=None, repr=False, compare=False)
+    _touched: tuple[int, int, np.ndarray] = field(
+        default=(0, 0, NONE_LEFT_OUT), repr=False, compare=False
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -111,7 +117,10 @@ class Live:
             self._put(phrase, weights)
 
     def delete(self, phrase: str) -> bool:
-        """Delete a phrase in every spelling that folds as it does; say whether there was one."""
+        """Delete a phrase in every spelling that folds as it does; say whether the list had one.
+
+        Users who submitted it are not shown it either, until it is added again.
+        """
         with self._lock:
             phrase = self.spelled(phrase)
             form = checked_form(phrase, "phrase").encode()
@@ -123,6 +132,7 @@ class Live:
                 del self.weights[number]
                 self._numbers.pop(text, None)
             self.gone |= set(found)
+            self.deleted.add(form)
             self.version += 1
             return bool(found or changed)
 
@@ -188,19 +198,30 @@ class Live:
             return self._best(np.arange(*self._range(typed)), through, besides, n)
 
     def having(
-        self, tokens: list[str], through: Filter | None, besides: Collection[int] = ()
-    ) -> list[tuple[bytes, int, float]]:
-        """Return, as `heaviest` does, all that have begun words for all tokens."""
+        self,
+        typed: str,
+        through: Filter | None,
+        besides: Collection[int] = (),
+        *,
+        typos: int = 0,
+        keyboard: str | None = None,
+    ) -> list[tuple[bytes, int, float, int]]:
+        """Return, as `heaviest` does, all that have every typed word, with what that costs.
+
+        Costs are in quarters of an edit: see `telic.completion.engine.few_words.FewWords`.
+        """
         if not self._forms:
             return []
         with self._lock:
             if self._words is None:
                 forms = list(dict.fromkeys(form for form, _, _ in self._forms))
-                self._words = forms, OwnWords(forms)
+                self._words = forms, FewWords(forms)
             forms, words = self._words
-            found = [np.arange(*self._range_of(forms[at])) for at in words.matching(tokens)]
-            places = np.concatenate([np.empty(0, np.int64), *found])
-            return self._best(places, through, besides)
+            places, costs = words.matching(typed, typos=typos, keyboard=keyboard)
+            cost = {forms[at]: c for at, c in zip(places.tolist(), costs.tolist(), strict=True)}
+            found = [np.arange(*self._range_of(form)) for form in cost]
+            rows = self._best(np.concatenate([np.empty(0, np.int64), *found]), through, besides)
+            return [(form, number, weight, cost[form]) for form, number, weight in rows]
 
     def shown_as(self, phrase: str, through: Filter | None) -> int:
         """Return the number by which a phrase is suggested through a filter, -1 if it is not."""
@@ -221,6 +242,17 @@ class Live:
             [id for id in ids.tolist() if id not in self.gone and id not in self.weights], np.int64
         )
 
+    def touched(self) -> np.ndarray:
+        """Return which ids are deleted or changed: bool of shape (phrases,), or empty if none."""
+        if not self.gone and not self.weights:
+            return NONE_LEFT_OUT
+        if self._touched[:2] != (self.version, len(self.gone)):
+            mask = np.zeros(len(self.index), np.bool_)
+            mask[list(self.gone)] = True
+            mask[[number for number in self.weights if number < len(mask)]] = True
+            self._touched = self.version, len(self.gone), mask
+        return self._touched[2]
+
     def applied(self, ranker: SignalRanker) -> SignalRanker:
         """Return the ranker of signals over the index as it is now."""
         with self._lock:
@@ -235,6 +267,7 @@ class Live:
         with self._lock:
             return {
                 "gone": sorted(self.gone),
+                "deleted": sorted(form.decode() for form in self.deleted),
                 "changed": {str(id): w for id, w in self.weights.items() if id < len(self.index)},
                 "added": {text: self.weights[n] for text, n in self._numbers.items()},
             }
@@ -243,6 +276,7 @@ class Live:
         """Take over what `as_json` gave for the same index."""
         with self._lock:
             self.gone |= set(stored["gone"])
+            self.deleted |= {form.encode() for form in stored.get("deleted", [])}
             self.version += 1
             texts: dict[str, dict[int, float]] = {}
             for id, weight in stored["changed"].items():
@@ -262,6 +296,7 @@ class Live:
     def _put(self, phrase: str, weights: Mapping[int, float]) -> None:
         """Set the weights of a phrase, by number."""
         form = self.check(phrase).encode()
+        self.deleted.discard(form)
         for number in weights:
             if number == len(self.index) + len(self._texts):
                 self._known[phrase] = number
@@ -366,7 +401,9 @@ def compacted(completer: "Completer") -> "Completer":
         codes = np.where(came < 0, NO_VALUE, contexts.codes[:, came]).astype(np.int32)
         contexts = replace(contexts, codes=codes)
     words = None if completer.words is None else WordIndex.build(built)
-    return replace(completer, index=built, records=records, contexts=contexts, words=words)
+    made = replace(completer, index=built, records=records, contexts=contexts, words=words)
+    made.live.deleted |= live.deleted
+    return made
 
 
 def compactable(completer: "Completer") -> bool:

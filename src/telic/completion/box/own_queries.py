@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from telic.completion.box.word_and_typo_matches import OwnWords
+from telic.completion.engine.few_words import FewWords
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.prefix_index import Place
@@ -45,7 +45,7 @@ class OwnQueries:
     """Numbers, from `OTHERS` on, of those that are not in the catalogue."""
     other_texts: list[str]
     """Their texts, in that order."""
-    _words: OwnWords | None = field(default=None, repr=False)
+    _words: FewWords | None = field(default=None, repr=False)
     _table: tuple[SignalRanker, Own, Beyond] | None = field(default=None, repr=False)
 
     @classmethod
@@ -56,12 +56,14 @@ class OwnQueries:
         history = user.history
         if not history or (completer.relevance.factors[1] <= 0 and completer.signals is None):
             return cls([], [], {}, [])
-        known = user.places(completer.index)
+        known = user.places(completer.index, completer.deny)
         others: dict[str, int] = {}
         places = [known[query] for query in history]
         live = completer.live
 
-        def number_of(query: str, place: Place) -> int:
+        def number_of(query: str, place: Place | None) -> int:
+            if place is None or place.folded.rstrip(b" ") in live.deleted:
+                return -1
             if place.there:
                 if place.at in live.gone:
                     return -1
@@ -72,11 +74,11 @@ class OwnQueries:
 
         numbers = [number_of(*pair) for pair in zip(history, places, strict=True)]
         relevance = own_relevance(completer, numbers, list(history.values()), through).tolist()
-        # What was deleted, or does not pass the filter, has no number.
+        # What was deleted, is denied or does not pass the filter has no number.
         each = sorted(
             OwnQuery(place.folded, (place.at, place.there, place.folded, query), number, r)
             for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
-            if number >= 0
+            if number >= 0 and place is not None
         )
         return cls(each, [own.folded for own in each], others, list(others))
 
@@ -94,13 +96,16 @@ class OwnQueries:
         found = first < len(self.forms) and self.forms[first] == form
         return self.each[first].order[3] if found else text
 
-    def having(self, tokens: list[str]) -> list[OwnQuery]:
-        """Return those that have a word that begins with each token."""
+    def having(
+        self, typed: str, *, typos: int = 0, keyboard: str | None = None
+    ) -> list[tuple[OwnQuery, int]]:
+        """Return those that have every typed word, with the cost: see `FewWords.matching`."""
         if not self.each:
             return []
         if self._words is None:
-            self._words = OwnWords(self.forms)
-        return [self.each[place] for place in self._words.matching(tokens)]
+            self._words = FewWords(self.forms)
+        places, costs = self._words.matching(typed, typos=typos, keyboard=keyboard)
+        return [(self.each[at], c) for at, c in zip(places.tolist(), costs.tolist(), strict=True)]
 
     def table(self, ranker: SignalRanker, user: "UserState") -> tuple[Own, Beyond]:
         """Return them as signals take them: numbered without a gap, beyond the catalogue too.

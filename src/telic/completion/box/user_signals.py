@@ -43,7 +43,7 @@ class UserSignals:
         """Take a user's state, with the own queries as a composition numbers them, at a moment."""
         ranker, index = completer.ranker(), completer.index
         before = user.latest_session(now, ranker.session_minutes)
-        known = user.places(index)
+        known = user.places(index, completer.deny)
         places = [known.get(query) or index.place(query) for query in before]
         ids = np.array(
             [

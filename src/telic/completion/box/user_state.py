@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from operator import is_not
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from telic.completion.box.own_queries import OwnQueries
 from telic.completion.engine.prefix_index import Place, PrefixIndex
+from telic.completion.engine.rules import DenyList
 from telic.completion.learning.do_no_harm import RunningCheck
 from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.counts import CONTEXT
@@ -15,6 +17,9 @@ from telic.completion.signals.log_split import MINUTE
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
+
+_Parts = tuple[PrefixIndex, Relevance, DenyList | None]
+"""What a completer makes candidates of own queries from."""
 
 
 @dataclass
@@ -36,38 +41,36 @@ class UserState:
     """False where validation showed that feedback does not help this user."""
     check: RunningCheck = field(default_factory=RunningCheck)
     """What re-ranking was worth to this user lately."""
-    _placed: tuple[PrefixIndex | None, dict[str, Place]] = field(
+    _placed: tuple[tuple[PrefixIndex, DenyList | None] | None, dict[str, Place | None]] = field(
         default=(None, {}), repr=False, compare=False
     )
 
-    _own: tuple[tuple[PrefixIndex, Relevance, int, int, float] | None, OwnQueries] = field(
+    _own: tuple[tuple[_Parts, tuple[int, int, float]] | None, OwnQueries] = field(
         default=(None, OwnQueries([], [], {}, [])), repr=False, compare=False
     )
 
-    def places(self, index: PrefixIndex) -> dict[str, Place]:
-        """Return where the own queries belong in a catalogue; each is looked up once."""
-        before = self._placed[1] if self._placed[0] is index else {}
-        known = {query: before.get(query) or index.place(query) for query in self.history}
-        self._placed = index, known  # of queries that were forgotten since, nothing
+    def places(self, index: PrefixIndex, deny: DenyList | None = None) -> dict[str, Place | None]:
+        """Return where own queries belong in a catalogue; None if denied. Each is asked once."""
+        for_these, before = self._placed
+        if for_these is None or for_these[0] is not index or for_these[1] is not deny:
+            before = {}
+
+        def place(query: str) -> Place | None:
+            if query in before:
+                return before[query]
+            return None if deny is not None and deny.denies(query) else index.place(query)
+
+        known = {query: place(query) for query in self.history}
+        self._placed = (index, deny), known  # of queries that were forgotten since, nothing
         return known
 
     def own_queries(self, completer: "Completer") -> OwnQueries:
         """Return the own queries as a completer's candidates; made anew where they have changed."""
-        made_of = (
-            completer.index,
-            completer.relevance,
-            completer.live.version,
-            len(self.history),
-            sum(self.history.values()),
-        )
+        parts = completer.index, completer.relevance, completer.deny
+        counts = completer.live.version, len(self.history), sum(self.history.values())
         known = self._own[0]
-        if (
-            known is None
-            or known[0] is not made_of[0]
-            or known[1] is not made_of[1]
-            or known[2:] != made_of[2:]
-        ):
-            self._own = made_of, OwnQueries.of(completer, self)
+        if known is None or known[1] != counts or any(map(is_not, known[0], parts)):
+            self._own = (parts, counts), OwnQueries.of(completer, self)
         return self._own[1]
 
     def become(self, other: "UserState") -> None:

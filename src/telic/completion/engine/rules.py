@@ -22,8 +22,9 @@ class DenyList:
     Parameters
     ----------
     rules : tuple of str
-        ``tea`` denies that phrase alone, ``*tea*`` every phrase that contains it, ``/t.a/`` every
-        phrase in which the regular expression is found; all of folded text.
+        ``tea`` denies that phrase alone and ``*tea*`` every phrase that contains it, both of folded
+        text. ``/t.a/`` denies every phrase in which the regular expression is found, as it is
+        written or folded, whatever the case.
 
     Raises
     ------
@@ -44,23 +45,17 @@ class DenyList:
         for rule in self.rules:
             starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
-                patterns.append(rule[1:-1])
+                patterns.append(_compiled(rule[1:-1]))
             elif not fold(rule[1:-1] if starred else rule):
                 raise InputError(f"deny rule {rule!r}: expected a phrase, *part* or /pattern/.")
             elif starred:
                 inside.append(re.escape(fold(rule[1:-1])))
             else:
                 exact.add(fold(rule).strip())
-        for pattern in patterns:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise InputError(
-                    f"deny rule /{pattern}/: no regular expression ({error})."
-                ) from None
-        parts = "|".join([*inside, *(f"(?:{pattern})" for pattern in patterns)])
         object.__setattr__(self, "_exact", exact)
-        object.__setattr__(self, "_found", re.compile(parts) if parts else None)
+        object.__setattr__(self, "_inside", re.compile("|".join(inside)) if inside else None)
+        # Each by itself: groups of one would be numbered by those before it.
+        object.__setattr__(self, "_patterns", patterns)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -70,8 +65,13 @@ class DenyList:
     def denies(self, text: str) -> bool:
         """Say whether a phrase is never to be suggested."""
         folded = fold(text).strip()
-        found = self._found  # type: ignore[attr-defined]
-        return folded in self._exact or bool(found and found.search(folded))  # type: ignore[attr-defined]
+        inside: re.Pattern[str] | None = self._inside  # type: ignore[attr-defined]
+        patterns: list[re.Pattern[str]] = self._patterns  # type: ignore[attr-defined]
+        return (
+            folded in self._exact  # type: ignore[attr-defined]
+            or (inside is not None and inside.search(folded) is not None)
+            or any(pattern.search(form) for pattern in patterns for form in (folded, text))
+        )
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,13 @@ class Synonyms:
                 for other in others.get(tuple(tokens[i:j]), ()):
                     found.append(" ".join([*tokens[:i], other, *tokens[j:]]) + end)
         return found[:VARIANTS]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise InputError(f"deny rule /{pattern}/: no regular expression ({error}).") from None
 
 
 def kept(texts: Iterable[str], deny: DenyList | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,45 @@ MAX_TOKENS = 8
 """Typed words beyond these are not looked for."""
 BUDGETS = 100, 3_000, 60_000
 """Candidates that are looked at for one list, see `word_kernels.best_phrases`: best first; each; by
-marking those that two typed words have."""
+marking those that two typed words have. Where nothing is mistyped there is no limit."""
 PHRASES = 1 << 16
 """Phrases that are taken to pieces at a time."""
 
 _ALL = np.empty((0, 1), np.int32)  # no context, no filter
+
+
+NONE_LEFT_OUT = np.zeros(0, np.bool_)
+
+
+class Token(NamedTuple):
+    """A typed word, and what it may mean."""
+
+    text: str
+    whole: bool
+    """Whether it is finished; else it may be the beginning of a word."""
+    edits: int
+    """The most edits that it may have."""
+
+
+def sought(typed: str, typos: int) -> list[Token]:
+    """Return the words of what was typed, at most `MAX_TOKENS`."""
+    if len(typed) > MAX_TEXT:
+        return []
+    folded = fold(typed)
+    words = words_of(folded)[:MAX_TOKENS]
+    finished = bool(words) and not folded.endswith(words[-1])
+    return [
+        Token(word, finished or i < len(words) - 1, edits_allowed(word, typos))
+        for i, word in enumerate(words)
+    ]
+
+
+def near_words(
+    trie: tuple[np.ndarray, ...], size: int, token: Token, keys: np.ndarray | None
+) -> np.ndarray:
+    """Return what `telic.completion.engine.typos.near` gives for a token."""
+    codes = np.array([ord(character) for character in token.text], np.int32)
+    return near(trie, size, codes, token.edits, token.whole, keys)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -110,6 +144,7 @@ class WordIndex:
         unit: float = 1.0,
         typos: int = 1,
         skip: tuple[int, int] = (0, 0),
+        left_out: np.ndarray = NONE_LEFT_OUT,
         through: Filter | None = None,
         keyboard: str | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -134,6 +169,8 @@ class WordIndex:
             `telic.completion.engine.typos.edits_allowed`.
         skip : (int, int)
             Ids, from the first to before the second, that are left out.
+        left_out : bool array of shape (phrases,), optional
+            Which others are left out.
         through : Filter, optional
             What does not pass it is left out; its boosts do not count.
         keyboard : {"qwerty", "qwertz", "azerty"}, optional
@@ -147,18 +184,12 @@ class WordIndex:
         scores : float64 array
         """
         nothing = np.empty(0, np.int64), np.empty(0)
-        if len(typed) > MAX_TEXT or not len(self.heads):
+        if not len(self.heads) or not (tokens := sought(typed, typos)):
             return nothing
-        folded = fold(typed)
-        tokens = words_of(folded)[:MAX_TOKENS]
-        if not tokens:
-            return nothing
-        finished, keys = not folded.endswith(tokens[-1]), keys_beside(keyboard)
+        trie, keys = (self.letters, self.firsts, self.downs, self.ends), keys_beside(keyboard)
         ranges = []
-        for i, token in enumerate(tokens):
-            whole = i < len(tokens) - 1 or finished
-            edits = edits_allowed(token, typos)
-            ranges.append(self._near(token, edits, whole, keys))
+        for token in tokens:
+            ranges.append(near_words(trie, len(self.heads), token, keys))
             if not len(ranges[-1]):
                 return nothing
         starts = np.cumsum([0, *map(len, ranges)])
@@ -174,16 +205,13 @@ class WordIndex:
             (np.concatenate(ranges), starts),
             unit * QUARTER_EDIT,
             skip,
+            left_out,
             BUDGETS,
+            typos == 0,
             filtered,
             (ids, scores),
         )
         return ids[:found], scores[:found]
-
-    def _near(self, token: str, edits: int, whole: bool, keys: np.ndarray | None) -> np.ndarray:
-        codes = np.array([ord(character) for character in token], np.int32)
-        trie = self.letters, self.firsts, self.downs, self.ends
-        return near(trie, len(self.heads), codes, edits, whole, keys)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps."""

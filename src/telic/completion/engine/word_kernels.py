@@ -171,20 +171,23 @@ def _phrases_of(ranges, lists):
 
 
 @kernel
-def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budgets, filtered, out):
+def best_phrases(
+    weights, bounds, lists, words, wanted_words, unit, skip, left_out, budgets, exact, filtered, out
+):
     """Fill ids and scores with the best phrases that have a word for every token; count them.
 
     A phrase scores its weight less `unit` for each quarter of an edit, each token by its cheapest
     word. Token t, of at most 8, may mean the words of
-    ``ranges[token_start[t]:token_start[t + 1]]``. Ids from skip_lo to skip_hi are left out, and
-    what does not pass the filter.
+    ``ranges[token_start[t]:token_start[t + 1]]``. Ids from skip_lo to skip_hi are left out, those
+    that `left_out` says, if it is not empty, and what does not pass the filter.
 
     Candidates come from the token with the fewest, best first by a bound of their score: their
     weight less what this token costs, and the others at least. The search ends when the bound is
     below the last of the found. If it did not after `few` candidates, mostly because no phrase has
     all tokens, all of them are looked at as they lie: where they and those of the second token are
     at most `most_marked`, those that both have, otherwise each if they are at most `most`. If they
-    are more, the search ends after `most` candidates, and may miss some.
+    are more, the search ends after `most` candidates, and may miss some, unless it is to be
+    `exact`: then all are looked at after these.
     """
     numbers, values = weights
     heads, maxima = bounds
@@ -204,8 +207,8 @@ def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budget
         least += cheapest
     driver = np.argmin(totals)
     second = _second(totals, driver)
-    marking = len(totals) > 1 and totals[driver] + totals[second] <= most_marked
-    scanned = marking or totals[driver] <= most
+    few_enough = len(totals) > 1 and totals[driver] + totals[second] <= most_marked
+    scanned = few_enough or totals[driver] <= most
     own = ranges[token_start[driver] : token_start[driver + 1]]
     others = least - own[:, 2].min()
     if k == 0:
@@ -250,15 +253,19 @@ def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budget
                     heap[size] = used
                     _sift_up(heap, keys, size)
                     size, used = size + 1, used + 1
+        if len(left_out) and left_out[phrase]:
+            continue
         if not skip_lo <= phrase < skip_hi and passes(codes, wanted, phrase):
             total = _cost_of_phrase(phrase, words, wanted_words, marked)
             if total >= 0:
                 score = values[numbers[phrase]] - unit * total
                 found = _insert(ids, scores, found, phrase, score)
-    if not scanned:
+    if not scanned and not exact:
         return found
     # Where few have the one token and many the other, marking these would take longer.
-    marking = marking and totals[second] <= MARKED_FOR_ONE * totals[driver]
+    marking = (few_enough or (exact and len(totals) > 1)) and totals[
+        second
+    ] <= MARKED_FOR_ONE * totals[driver]
     theirs = ranges[token_start[second] : token_start[second + 1]] if marking else own[:0]
     also, phrases = _phrases_of(theirs, lists), np.empty(READ, np.int64)
     for lo, hi, _ in own:
@@ -272,6 +279,8 @@ def best_phrases(weights, bounds, lists, words, wanted_words, unit, skip, budget
                 if marking and not also[(phrase >> 6) % PHRASES] >> (phrase & 63) & 1:
                     continue
                 if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
+                    continue
+                if len(left_out) and left_out[phrase]:
                     continue
                 most_it_scores = values[numbers[phrase]] - unit * least
                 if found == k and (most_it_scores, -phrase) <= (scores[k - 1], -ids[k - 1]):
