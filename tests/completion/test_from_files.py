@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, PrefixIndex, fit_files, fold
+from telic.completion.engine.payloads import Records
 from telic.completion.fit import from_files
 from telic.completion.fit.from_files import _records_by_text, _relevance
 from telic.completion.fit.merged_phrases import UNSHOWN, Gathered, HeldOut
@@ -117,6 +118,11 @@ def test_near_duplicates_are_one_suggestion_in_the_heaviest_spelling(write):
     ada = completer.user("ada")
     completer.compose(ada).submit("TÓKYÓ")
     assert ada.history == {"Tokyo": 1.0}
+
+
+def test_a_payload_of_an_older_list_that_is_no_json_has_null_for_its_nan():
+    records = Records.of([None], ['{"price": NaN, "n": [Infinity, 1]}'])
+    assert records.payload(0) == {"price": None, "n": [None, 1]}
 
 
 def test_the_heaviest_row_that_has_an_id_or_payload_gives_it_and_the_others_are_said(write):

@@ -113,6 +113,34 @@ def test_payloads_are_json_and_an_address_is_one(tmp_path):
     pq.write_table(pa.table({"title": ["a"], "payload": [{"n": [1, 2]}]}), file)
     pieces = open_pieces(file)
     assert json.loads(read_list(pieces, shape_of(pieces)).payloads[0].as_py()) == {"n": [1, 2]}
+    # What pandas writes for a missing number is none in JSON.
+    pq.write_table(pa.table({"title": ["a"], "payload": [{"n": [float("nan"), 2.5]}]}), file)
+    pieces = open_pieces(file)
+    assert read_list(pieces, shape_of(pieces)).payloads[0].as_py() == '{"n": [null, 2.5]}'
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"title": "a"}, {"title": {"en": "b"}}], "row 2: column 'title': is a list or an object"),
+        ([{"title": "a", "category": ["b"]}], "row 1: column 'category': is a list or an object"),
+        ([{"title": "a", "payload": float("nan")}], "row 1: column 'payload': is no JSON"),
+        ([{"title": "a", "payload": {"n": [float("-inf")]}}], "column 'payload': is no JSON"),
+        ([{"title": "a", "payload": [1], "url": "/a"}], "column 'payload': is no JSON object, so"),
+    ],
+)
+def test_what_has_no_place_in_a_list_is_named(tmp_path, rows, message):
+    pieces, shape = opened(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(InputError, match=message):
+        read_list(pieces, shape)
+    if len(rows) == 2:
+        assert read_list(pieces, shape, on_bad_row="skip").phrases.to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("name", ["t", "q", "installed"])
+def test_a_context_has_no_name_that_requests_use(tmp_path, name):
+    with pytest.raises(InputError, match=f"--column {name}=kind: '{name}' is what a request says"):
+        opened(tmp_path, "a.csv", "title,kind\n", **{name: "kind"})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import gzip
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -229,3 +230,14 @@ def test_a_row_with_too_few_cells_is_counted_without_the_header(tmp_path):
     file.write_text("title,views\nTea,1\nTeapot\n")
     with pytest.raises(InputError, match=r"row 2: has 1 cells, expected 2, one for each column"):
         list(open_pieces(file).read(["title"]))
+
+
+@pytest.mark.parametrize("name", ["titles.csv.gz", "titles.jsonl.gz", "titles.txt.gz"])
+@pytest.mark.parametrize("harm", [lambda text: text[:-9], lambda text: text[:40] + b"x" * 40])
+def test_a_compressed_file_that_is_cut_or_damaged_is_named(tmp_path, name, harm):
+    rows = np.random.default_rng(0).integers(10**9, size=9000)
+    lines = "".join(f'{{"title": "tea {row}"}}\n' for row in rows)
+    file = tmp_path / name
+    file.write_bytes(harm(gzip.compress(lines.encode())))
+    with pytest.raises(InputError, match=f"{name}: (is cut short or damaged|cannot be read)"):
+        [len(piece) for pieces in [open_pieces(file)] for piece in pieces.read(pieces.names)]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from telic.completion import PrefixIndex
 from telic.completion.engine.filters import Contexts
 from telic.errors import InputError
 from telic.serve import Settings, create_app
@@ -133,6 +134,22 @@ def test_a_token_says_who_asks(locked, keys):
     assert answer[1][0] == "soup"
     by_key = locked.get("/suggest?q=s&composition=e&user=ada", headers=bearer(keys[1])).json()
     assert by_key[1] == answer[1]
+
+
+def test_what_nobody_typed_here_is_spelled_as_its_tenants_phrases_are(completer, settings, keys):
+    index, _ = PrefixIndex.build_ordered(["Blue BIRD", "blue bird"], [2.0, 1.0])
+    contexts = Contexts.of({"tenant": ["shop", "forum"]})
+    apart = replace(completer, index=index, contexts=contexts, merged=True, users={})
+    with TestClient(
+        create_app(apart, replace(settings, keys=str(keys[0]))), base_url="http://127.0.0.1:8000"
+    ) as client:
+        given = {"user": "eve", "composition": "c", "query": "blue BIRD"}
+        for key in keys[1:]:
+            client.post("/submit", json=given, headers=bearer(key)).raise_for_status()
+        store = Store(settings.database, apart)
+        assert list(store.read("forum:eve").state.history) == ["blue bird"]
+        assert list(store.read("shop:eve").state.history) == ["Blue BIRD"]
+        store.close()
 
 
 def test_tenants_users_are_apart(locked, completer, settings, keys):

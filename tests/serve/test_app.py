@@ -328,6 +328,23 @@ def test_ids_payloads_and_filters(tmp_path, settings):
         assert answer.status_code == 422
 
 
+def test_a_filter_by_nothing_is_one_and_what_is_no_text_is_written_as_in_json(tmp_path, settings):
+    rows = [{"title": "Tea", "in_stock": True}, {"title": "Tee", "in_stock": False}]
+    rows += [{"title": "Ted"}, {"title": "Teak", "in_stock": 7}]
+    (tmp_path / "titles.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    made = fit_files(tmp_path / "titles.jsonl", columns={"in_stock": "in_stock"})
+    with TestClient(create_app(made, settings), base_url="http://127.0.0.1:8000") as client:
+        for value, text, found in (
+            (True, "true", {"Tea", "Ted"}),
+            (False, "false", {"Tee", "Ted"}),
+            (7, "7", {"Teak", "Ted"}),
+            ("", "", {"Ted"}),
+        ):
+            posted = client.post("/suggest", json={"q": "te", "in_stock": value}).json()
+            got = client.get("/suggest", params={"q": "te", "in_stock": text}).json()
+            assert set(posted[1]) == set(got[1]) == found
+
+
 @pytest.fixture
 def shops(tmp_path, settings):
     """A client of a service whose phrases have two contexts."""

@@ -32,6 +32,8 @@ def test_a_composition_is_recorded_with_what_was_selected(tmp_path, caplog):
     recorder = started(tmp_path / "log")
     type_and_submit(recorder, "ada", "soup", "s", "so")
     type_and_submit(recorder, "bob", "soup", "s", "soup")  # typed to its end, though it was shown
+    type_and_submit(recorder, "bo", "Soup", "s", "so")
+    type_and_submit(recorder, "bea", "Soup", "s", "SOUP")
     type_and_submit(recorder, "cyd", "tea", "t", "te\ud800")
     type_and_submit(recorder, "dan", "tea")  # nothing was asked for
     recorder.close()
@@ -40,10 +42,12 @@ def test_a_composition_is_recorded_with_what_was_selected(tmp_path, caplog):
     assert table.select(["user", "query", "selected"]).to_pylist() == [
         {"user": "ada", "query": "soup", "selected": 2},
         {"user": "bob", "query": "soup", "selected": None},
+        {"user": "bo", "query": "Soup", "selected": 2},
+        {"user": "bea", "query": "Soup", "selected": None},
         {"user": "cyd", "query": "tea", "selected": None},
     ]
     strokes = table["keystrokes"].to_pylist()
-    assert [stroke["prefix"] for stroke in strokes[2]] == ["t", "te?"]
+    assert [stroke["prefix"] for stroke in strokes[4]] == ["t", "te?"]
     seconds = (strokes[0][1]["at"] - strokes[0][0]["at"]).total_seconds()
     assert seconds == 1.0
     assert recorder.lost == 0

@@ -404,6 +404,9 @@ def test_users_at_hand_are_bounded_and_the_latest_stay(make):
     ("typed", "submitted", "seen"),
     [
         ("so", "soup", Seen(2, 1, 1, True)),
+        ("so", "Soup", Seen(2, 1, 1, True)),
+        ("sO", "Soup ", Seen(2, 1, 1, True)),
+        ("SOUP", "soup", Seen(4, 1, 1, False)),
         ("soup", "soup", Seen(4, 1, 1, False)),  # typed to its end, though it was shown
         ("sa", "salad", Seen(2, 2, 8, True)),
         ("sa", "sake", Seen(2, 0, 8, False)),

@@ -18,9 +18,11 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from telic.data.recognised_columns import RESERVED
 from telic.serve import Settings, create_app, serving
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
+from telic.serve.http import inputs
 from telic.serve.requests.openapi import ANSWERS, openapi
 
 # Not among them: that whatever the description allows is accepted (a query of combining marks alone
@@ -186,3 +188,7 @@ def test_lists_and_numbers_in_a_body_are_as_described(make_completer, settings, 
             body = BODIES[path][0] | body
             answer = client.post(path, json=body, headers={"Authorization": f"Bearer {key}"})
             assert (jsonschema_rs.is_valid(schema, body), answer.status_code) == (False, 422), body
+
+
+def test_no_context_of_a_list_may_have_the_name_of_a_parameter():
+    assert {*inputs.KEYSTROKE} <= {*RESERVED, "user"}

@@ -31,7 +31,7 @@ def recorded_trial(folder, trial, propensity=None):
             opened[at].start()
         typing = opened[at].begin(f"u{user}")
         opened[at].keystroke(typing, "te", 0.0, ["tea", "teapot"])
-        opened[at].submission(typing, "teapot" if reward else "ten")
+        opened[at].submission(typing, "Teapot" if reward else "ten")
     for recorder in opened.values():
         recorder.close()
     return read_ubi(folder)

@@ -1,7 +1,9 @@
 """The rows of lists of phrases and of query logs, each column checked by its role."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pyarrow.compute as pc
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT, TIMESTAMP
-from telic.data.pieces import Pieces
+from telic.data.pieces import NESTED, Pieces
 from telic.data.recognised_columns import Shape
 from telic.data.tables import (
     is_text,
@@ -65,6 +67,9 @@ def _checked(
             columns[role] = _payloads(column, name, bad)
         else:
             columns[role] = _texts(column, name, bad)
+            nested = (piece.schema.field(name).metadata or {}).get(NESTED, b"[]")
+            odd = np.isin(np.arange(len(piece)), json.loads(nested))
+            bad.add(odd, name, "is a list or an object, expected text", "Take one of its texts.")
     text, name = tidied(columns["phrase"]), roles["phrase"]
     columns["phrase"] = text
     nulls = text.is_null().to_numpy(zero_copy_only=False)
@@ -78,7 +83,8 @@ def _checked(
         lengths_of(text) > MAX_TEXT, name, f"is longer than {MAX_TEXT} characters", "Shorten it."
     )
     if "url" in columns:  # an address is a payload
-        columns["payload"] = _with_url(columns.get("payload"), columns.pop("url"))
+        payload = columns.get("payload", pa.nulls(len(piece), pa.string()))
+        columns["payload"] = _with_url(payload, columns.pop("url"), roles, bad)
     return pa.table(columns)
 
 
@@ -152,17 +158,32 @@ def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     """JSON as text: what is text must be JSON already, anything else becomes it."""
     if not is_text(column.type):
         return pa.array(
-            [None if v is None else json.dumps(v) for v in column.to_pylist()], pa.string()
+            [None if v is None else json.dumps(_finite(v)) for v in column.to_pylist()],
+            pa.string(),
         )
     wrong = np.zeros(len(column), bool)
     for row, text in enumerate(column.to_pylist()):
         try:
             if text is not None:
-                json.loads(text)
+                json.loads(text, parse_constant=_no_number)
         except (ValueError, RecursionError):
             wrong[row] = True
     bad.add(wrong, name, 'is no JSON, expected such as {"url": "/tea"}', "Correct it.")
     return column.cast(pa.string())
+
+
+def _no_number(constant: str) -> None:
+    """Refuse what Python takes for JSON, and browsers do not: NaN, Infinity and -Infinity."""
+    raise ValueError(constant)
+
+
+def _finite(value: Any) -> Any:
+    """Return a payload with None for numbers that JSON has not: a column's missing ones are NaN."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
@@ -183,12 +204,21 @@ def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     return pa.array(pairs, pa.list_(pa.list_(pa.string())))
 
 
-def _with_url(payload: pa.Array | None, url: pa.Array) -> pa.Array:
-    held = pa.nulls(len(url), pa.string()) if payload is None else payload
-    out = []
-    for text, address in zip(held.to_pylist(), url.to_pylist(), strict=True):
-        known = {} if text is None else json.loads(text)
-        if address is not None and isinstance(known, dict):
-            text = json.dumps({"url": address} | known)
+def _with_url(payload: pa.Array, url: pa.Array, roles: Mapping[str, str], bad: BadRows) -> pa.Array:
+    out, wrong = [], np.zeros(len(url), bool)
+    pairs = zip(payload.to_pylist(), url.to_pylist(), strict=True)
+    for row, (text, address) in enumerate(pairs):
+        if address is not None and not bad.rows[row]:
+            known = {} if text is None else json.loads(text)
+            if isinstance(known, dict):
+                text = json.dumps({"url": address} | known)
+            else:
+                wrong[row] = True
         out.append(text)
+    bad.add(
+        wrong,
+        roles.get("payload", ""),
+        f"is no JSON object, so that {roles['url']!r} has no place in it",
+        'Write such as {"price": 3}.',
+    )
     return pa.array(out, pa.string())

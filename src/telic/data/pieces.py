@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from telic.errors import InputError
 
 PIECE = 65_536
 """Most rows of a piece, where the format lets us choose."""
+NESTED = b"rows that are lists or objects"
+"""Key of a field's metadata, where text may have been either: their places as JSON."""
 _BLOCK = 1 << 24  # bytes; a row of CSV that is twice as long is refused
 _TABS = (".tsv", ".tab")
 _JSON = (".jsonl", ".ndjson", ".json")
@@ -101,7 +104,7 @@ def open_pieces(source: str | Place) -> Pieces:
             with _binary(path) as stream:
                 has_tabs = b"\t" in stream.readline(_BLOCK)
             return _delimited(path, "\t") if has_tabs else _lines(path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from None
     raise InputError(
         f"{path}: its ending {ending!r} says nothing, expected .csv, .tsv, .txt, .jsonl or "
@@ -198,10 +201,14 @@ def _json_lines(path: Path) -> Pieces:
 
 
 def _texts(rows: list[dict[str, Any]], wanted: Sequence[str]) -> pa.Table:
-    """Columns of text: text as it is, anything else as JSON."""
-    return pa.table(
-        {name: pa.array([_text(row.get(name)) for row in rows], pa.string()) for name in wanted}
-    )
+    """Columns of text, anything else as JSON; a note says which rows hold lists or objects."""
+    fields, columns = [], []
+    for name in wanted:
+        values = [row.get(name) for row in rows]
+        nested = [i for i, value in enumerate(values) if isinstance(value, list | dict)]
+        fields.append(pa.field(name, pa.string(), metadata={NESTED: json.dumps(nested)}))
+        columns.append(pa.array(map(_text, values), pa.string()))
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 def _text(value: Any) -> str | None:
@@ -252,7 +259,12 @@ def _decoded(path: Path) -> Iterator[tuple[int, str]]:
 @contextmanager
 def _binary(path: Path) -> Iterator[IO[bytes]]:
     with path.open("rb") as stream:
-        yield gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[misc]
+        try:
+            yield gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[misc]
+        except (EOFError, zlib.error) as error:
+            raise InputError(
+                f"{path}: is cut short or damaged ({error}). Copy or compress it again."
+            ) from None
 
 
 def _state(path: Place) -> tuple[int, int]:

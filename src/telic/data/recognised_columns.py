@@ -40,6 +40,8 @@ earlier submissions of the same user: AmazonQAC's; ``network`` is where the user
 first part, or a digest of it."""
 CONTEXTS = ("language", "tenant", "category")
 """Roles by which suggestions can be filtered. Any other name in a `Shape` is a context too."""
+RESERVED = ("q", "t", "composition", "explain", "consent", "boost", "installed", "opened")
+"""Names that requests to the service use for something else."""
 _NOT_OF = {
     "list": {"user", "network", "past"},
     "queries": {"id", "payload", "url", "language", "category"},
@@ -129,6 +131,11 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
     named = dict(named or {})
     names = pieces.names
     for role, column in named.items():
+        if role in RESERVED:
+            raise InputError(
+                f"--column {role}={column}: {role!r} is what a request says of a keystroke, not a "
+                "context. Give the context another name."
+            )
         if column not in names:
             raise InputError(
                 f"{pieces.path}: has no column {column!r} for --column {role}={column}; found "

@@ -330,7 +330,7 @@ class Completer:
             "merged": self.merged,
             "found": self.found,
             "deny": self.deny.rules if self.deny else None,
-            "denied": sorted(self.live.gone) if self.deny else [],
+            "denied": self._denied(),
             "keyboard": self.keyboard,
             "synonyms": self.synonyms.groups if self.synonyms else None,
             "contexts": self.contexts.meta() if self.contexts else None,
@@ -351,6 +351,14 @@ class Completer:
         if self.signals:
             mapped |= self.signals.arrays()
         save_model(folder, kind=KIND, meta=meta, arrays=arrays, mapped=mapped)
+
+    def _denied(self) -> list[int]:
+        """Return the ids that are gone for being denied, and not for a change."""
+        deny, gone = self.deny, sorted(self.live.gone)
+        if deny is None:
+            return []
+        phrases = self.index.phrases(gone)
+        return [id for id, phrase in zip(gone, phrases, strict=True) if deny.denies(phrase)]
 
     def list_arrays(self) -> dict[str, np.ndarray]:
         """Return what a folder keeps of the phrases and of what goes with them."""

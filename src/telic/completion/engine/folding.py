@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from telic.data.contracts import MAX_TEXT
 from telic.errors import InputError
@@ -125,6 +126,20 @@ def checked_form(phrase: str, name: str) -> str:
         problem = "expected something to match besides white space and diacritics"
     shown = repr(phrase) if len(repr(phrase)) <= 60 else f"{repr(phrase)[:60]}..."
     raise InputError(f"{name} is {shown}: {problem}. Drop or mend it.")
+
+
+def place_among(query: str, texts: Sequence[str]) -> int:
+    """Return where a list has a query, -1 if it has not: in its spelling, or one that folds alike.
+
+    Examples
+    --------
+    >>> place_among("TEA", ["Tee", "Tea", "tea"]), place_among("te", ["Tea"])
+    (1, -1)
+    """
+    if query in texts:
+        return texts.index(query)
+    form = fold(query).strip()
+    return next((i for i, text in enumerate(texts) if fold(text).strip() == form), -1)
 
 
 def _folded(text: str) -> str:

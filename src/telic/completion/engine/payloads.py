@@ -49,7 +49,8 @@ class Records:
     def payload(self, number: int) -> Any:
         """Return a phrase's payload, None if it has none."""
         text = self._part(2 * number + 1)
-        return json.loads(text) if text else None
+        # Older lists may have NaN, which no browser reads.
+        return json.loads(text, parse_constant=lambda constant: None) if text else None
 
     def take(self, numbers: np.ndarray) -> Self:
         """Return the records of some phrases, none for -1."""

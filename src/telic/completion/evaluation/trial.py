@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from telic.completion.engine.folding import place_among
 from telic.errors import InputError
 from telic.evaluate import Interleaved, Value, ips, mean_weight, preference, snips
 from telic.report.table import Table
@@ -206,8 +207,8 @@ def _rewards(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for i, (query, keystrokes) in enumerate(rows):
         last = keystrokes[-1]
         shown = last["suggestions"]
-        if query in shown:
-            reciprocal[i] = 1 / (shown.index(query) + 1)
+        if (place := place_among(query, shown)) >= 0:
+            reciprocal[i] = 1 / (place + 1)
         if accepted[i]:
             saved[i] = max(len(query) - len(last["prefix"]), 0) / len(query)
     return accepted, reciprocal, saved

@@ -78,7 +78,9 @@ def typed(posted: dict[str, Any]) -> tuple[dict[str, str], list[Any]]:
     for name in ("explain", "consent"):
         if given.get(name) is True:
             given[name] = "1"
-    return {name: str(value) for name, value in given.items()}, apps
+    # What is no text is written as in a list's JSON: true and not True.
+    texts = {n: v if isinstance(v, str) else json.dumps(v) for n, v in given.items()}
+    return texts, apps
 
 
 def boosts(

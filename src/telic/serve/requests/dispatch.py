@@ -165,7 +165,7 @@ class Desk:
         composition = inputs.storable(given.get("composition", ""), "composition", limit)
         phone = inputs.phone(compositions.completer, *apps) if apps else None
         explain = given.get("explain") == "1"
-        where = {name: inputs.text(given[name], name, limit) for name in named if given.get(name)}
+        where = {name: inputs.text(given[name], name, limit) for name in named if name in given}
         boost = inputs.boosts(given.get("boost", ""), contexts, self._settings)
         listed: Listed | None = None
         if user and composition:

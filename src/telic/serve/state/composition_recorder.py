@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
 
+from telic.completion.engine.folding import place_among
 from telic.data import atomic_path
 from telic.data.ubi import (
     EVENTS_GLOB,
@@ -172,9 +173,9 @@ class Recorder:
         """Record what was submitted in the end: selected if the last list has it, else typed."""
         if not typing.number:
             return
-        selected = None
-        if query in typing.shown and query != typing.prefix:
-            selected = typing.shown.index(query) + 1
+        selected, place = None, place_among(query, typing.shown)
+        if place >= 0 and place_among(query, [typing.prefix]) < 0:
+            selected = place + 1
         record = submission_record(
             composition=typing.composition,
             number=typing.number,

@@ -16,7 +16,7 @@ import numpy as np
 
 from telic.completion import Completer, Composition, Phone, UserState
 from telic.completion.box.suggestion import Listed
-from telic.completion.engine.folding import encoded_prefix
+from telic.completion.engine.folding import encoded_prefix, place_among
 from telic.data.ubi import Arm, Teams
 from telic.serve.callers.user_ids import tenant_of
 from telic.serve.operation.metrics import Metrics, Seen
@@ -303,10 +303,9 @@ class OpenCompositions:
         if user in self._barred:
             raise StoreError("the user is being forgotten")
         typing = self.find(user, composition)
-        typed = typing.composition if typing else self.completer.compose(self.completer.user())
-        lesson = typed.lesson(query)
-        seen = _seen(typing, query)
         tenant = tenant_of(user) if self._settings.keys else ""
+        lesson = (typing.composition if typing else self._untyped(tenant)).lesson(query)
+        seen = _seen(typing, query)
         outcome = await self._journal.write(Submission(user, composition, lesson, tenant, seen))
         if outcome.stored is not None:
             held = not outcome.stored.state.check.open
@@ -318,6 +317,13 @@ class OpenCompositions:
         if owner := self._users.get(user):
             owner.take(outcome.stored)
         return outcome
+
+    def _untyped(self, tenant: str) -> Composition:
+        """Begin what nobody typed here: a query is spelled as its tenant's phrases are."""
+        contexts = self.completer.contexts
+        limited = tenant and contexts is not None and "tenant" in contexts.names
+        where = {"tenant": tenant} if limited else None
+        return self.completer.compose(self.completer.user(), where=where)
 
     def _begun_again(self, typing: OpenComposition) -> Composition:
         return self.completer.compose(
@@ -361,8 +367,9 @@ def _seen(typing: OpenComposition | None, query: str) -> Seen | None:
     if typing is None or typing.query is None or typing.shown is None:
         return None
     texts = typing.shown.texts()
-    rank = texts.index(query) + 1 if query in texts else 0
-    accepted = rank > 0 and typing.query != query
+    rank = place_among(query, texts) + 1
+    in_full = place_among(query, [typing.query]) == 0
+    accepted = rank > 0 and not in_full
     return Seen(len(typing.query), rank, len(texts), accepted)
 
 
