@@ -165,8 +165,9 @@ def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
     fitted.denying(DenyList(("*party*", "/pot$/"))).save(tmp_path / "model")
     completer = Completer.load(tmp_path / "model")
     assert completer.found["phrases denied"] == 2
-    completer.live.delete("Tea")
-    completer.save(tmp_path / "again")  # what denies is of the model, and changes are not
+    changed = Completer.load(tmp_path / "model")
+    changed.live.delete("Tea")
+    changed.save(tmp_path / "again")  # what denies is of the model, and changes are not
     assert texts(Completer.load(tmp_path / "again"), "te") == ["Tea"]
     ada = completer.user("ada")
     assert (ada.history, ada.previous) == ({}, None)
