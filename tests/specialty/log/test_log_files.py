@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +146,31 @@ def test_fractions_of_a_second_are_cut_to_microseconds(make_log):
 
     log = read_log(make_log(accesses=exact))
     assert np.datetime64("2024-01-05T11:00:00.123456", "us").astype(int) in log.access_at
+
+
+TIMES = ["2024-01-05 10:00:00+00", "2024-01-05T12:00:00.0000009+02", "2024-01-05T10:00:00z"]
+NANOSECONDS = np.array(["2024-01-05T10:00:00.000000999"] * 3, "datetime64[ns]")
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pa.array(TIMES),
+        pa.array(TIMES).dictionary_encode(),
+        pa.array(TIMES, pa.string_view()),
+        pa.array(NANOSECONDS, pa.timestamp("ns", tz="America/New_York")),
+        pa.array(NANOSECONDS),
+    ],
+    ids=["postgresql", "dictionary", "string_view", "nanoseconds", "no zone"],
+)
+def test_a_time_is_the_same_in_every_type_of_column(at, make_log):
+    folder = make_log()
+    columns = {"user": ["ann"] * 3, "patient": ["p1"] * 3, "encounter": ["e1"] * 3, "at": at}
+    pq.write_table(pa.table(columns), folder / "accesses.parquet")
+    log = read_log(folder)
+    assert log.access_at.astype("datetime64[us]").tolist() == [datetime(2024, 1, 5, 10)]
+    naive = at.type == pa.timestamp("ns")
+    assert any("without a time zone" in note for note in log.notes) == naive
 
 
 def test_neither_header_nor_blank_lines_are_rows(make_log):

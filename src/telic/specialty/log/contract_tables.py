@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
 from telic.data.csv_separators import TORN, separator_of
-from telic.data.tables import in_microseconds
+from telic.data.tables import in_utc
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
@@ -81,7 +81,11 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
             continue
         column = raw[field.name].combine_chunks()
         try:
-            converted, naive = _to_utc(column) if field.type == TIMESTAMP else (_to_id(column), 0)
+            if field.type == TIMESTAMP:
+                converted, zoneless = in_utc(column)
+                naive = pc.sum(zoneless).as_py() or 0
+            else:
+                converted, naive = _to_id(column), 0
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             kind = "a time" if field.type == TIMESTAMP else "text or a number"
             raise InputError(
@@ -186,39 +190,3 @@ def _to_id(column: pa.Array) -> pa.DictionaryArray:
     null = pc.is_in(indices, pc.indices_nonzero(values.is_null()).cast(pa.int32()))
     indices = pc.if_else(null, None, indices)
     return pa.DictionaryArray.from_arrays(indices, values)
-
-
-def _to_utc(column: pa.Array) -> tuple[pa.Array, int]:
-    """Times in UTC, null where unreadable, and how many carried no zone."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        converted = column.cast(TIMESTAMP if zoned else pa.timestamp("us"))
-        naive = 0 if zoned else len(column) - column.null_count
-        return converted.cast(TIMESTAMP), naive
-    if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
-        return pa.nulls(len(column), TIMESTAMP), 0
-    text = in_microseconds(column.cast(pa.string()))
-    zoned = pc.match_substring_regex(text, r"(Z|[+-]\d\d:?\d\d)$")
-    shaped = pc.match_substring_regex(
-        text,
-        r"^\d{4}-[01]\d-[0-3]\d([T ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?$",
-    )
-    with_zone = _cast_or_null(pc.if_else(pc.and_(zoned, shaped), text, None), TIMESTAMP)
-    plain = pc.if_else(pc.and_(pc.invert(zoned), shaped), text, None)
-    without = _cast_or_null(plain, pa.timestamp("us")).cast(TIMESTAMP)
-    return pc.coalesce(with_zone, without), len(without) - without.null_count
-
-
-def _cast_or_null(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast at once; value by value only where one (such as 31 February) does not convert."""
-    try:
-        return text.cast(kind)
-    except pa.ArrowInvalid:
-        values = []
-        for value in text:
-            try:
-                values.append(value.cast(kind))
-            except pa.ArrowInvalid:
-                values.append(pa.scalar(None, kind))
-        return pa.array([value.as_py() for value in values], type=kind)
