@@ -1,7 +1,7 @@
 """Read a Parquet or CSV file and hold it to a schema: names, types, nulls."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,9 +66,7 @@ def read_table(
             "docs/reference/data-contracts.md."
         )
     fields = [field for field in schema if field.name not in missing]
-    repeated = [field.name for field in fields if table.column_names.count(field.name) > 1]
-    if repeated:
-        raise InputError(f"{path}: column {repeated[0]!r} comes more than once. Keep one of them.")
+    check_once(path, table.column_names, [field.name for field in fields])
     columns = []
     for field in fields:
         column = table[field.name]
@@ -82,6 +80,13 @@ def read_table(
     # Nullable: which rows break a promise of "no nulls" is for the caller to name.
     loose = [field.with_nullable(True) for field in fields]
     return pa.table(columns, schema=pa.schema(loose, metadata=table.schema.metadata))
+
+
+def check_once(source: object, names: Sequence[str], wanted: Iterable[str]) -> None:
+    """Raise InputError if one of the wanted columns is there more than once."""
+    for name in wanted:
+        if names.count(name) > 1:
+            raise InputError(f"{source}: column {name!r} comes more than once. Keep one of them.")
 
 
 def describe(source: str | Path | pa.Table) -> str:
