@@ -213,7 +213,7 @@ def _text(value: Any) -> str | None:
 
 
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in _decoded(path):
+    for number, line in text_lines(path):
         if not line.strip():
             continue
         try:
@@ -232,7 +232,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
 def _lines(path: Path) -> Pieces:
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
         held: list[str] = []
-        for _, line in _decoded(path):
+        for _, line in text_lines(path):
             if line.strip():
                 held.append(line.rstrip("\r\n"))
             if len(held) == PIECE:
@@ -244,7 +244,8 @@ def _lines(path: Path) -> Pieces:
     return Pieces(path, [], pieces)
 
 
-def _decoded(path: Path) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file of UTF-8, numbered from 1; it may be compressed (``.gz``)."""
     with _binary(path) as stream:
         for number, line in enumerate(stream, 1):
             try:
