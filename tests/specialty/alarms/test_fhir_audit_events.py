@@ -60,6 +60,8 @@ def test_events_say_who_opened_what_when_and_why(log, export):
         assert said[ALARM]["valueCode"] in ("none", "open", "explained")
         who = events[a]["agent"][0]["who"]["reference"]
         assert who == f"Practitioner/{log.users[log.access_user[a]]}"
+        at = np.datetime64(int(log.access_at[a]), "us").astype("datetime64[ms]")
+        assert events[a]["recorded"] == f"{at}Z"  # no microseconds are there to be kept
 
 
 def test_they_come_back_as_the_same_accesses_and_say_what_is_lacking(log, export, tmp_path):
