@@ -61,6 +61,26 @@ def test_compressed_text_is_read(tmp_path):
     assert table["title"].to_pylist() == ["tea"]
 
 
+@pytest.mark.parametrize("name", ["A.TXT.GZ", "A.CSV.GZ", "A.JSONL.GZ"])
+def test_endings_may_be_in_capitals(tmp_path, name):
+    text = '{"title": "tea"}\n' if "JSON" in name else "title\nTea\n"
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    pieces = open_pieces(tmp_path / name)
+    (table,) = pieces.read(pieces.names)
+    assert table[pieces.names[0]].to_pylist()[-1].lower() == "tea"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_column_that_is_there_twice_is_refused(tmp_path, ending):
+    file = tmp_path / f"a{ending}"
+    if ending == ".csv":
+        file.write_text("title,title\nTea,Coffee\n")
+    else:
+        pq.write_table(pa.Table.from_arrays([pa.array(["Tea"])] * 2, ["title"] * 2), file)
+    with pytest.raises(InputError, match="column 'title' comes more than once"):
+        list(open_pieces(file).read(["title"]))
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".txt", ".parquet", ".csv"])
 def test_a_large_file_comes_in_pieces(tmp_path, ending, monkeypatch):
     monkeypatch.setattr(module, "PIECE", 10)

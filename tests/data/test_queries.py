@@ -176,6 +176,17 @@ def test_days_are_their_first_moment(tmp_path):
     assert log.at.tolist() == [int(NOW.timestamp() * 1e6)]
 
 
+def test_a_time_beyond_what_microseconds_reach_is_none(tmp_path):
+    file = tmp_path / "log.parquet"
+    at = pa.array([0, 2**60], pa.timestamp("ms", tz="UTC"))
+    pq.write_table(pa.table({"query": ["tea", "tea"], "at": at}), file)
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=r"row 2: column 'at': .* is no time"):
+        read_query_log(pieces, shape_of(pieces))
+    with pytest.raises(InputError, match=r"column 'at' is timestamp.* Convert the column"):
+        read_queries(file)
+
+
 def test_contract_2_reads_the_same_as_in_one_piece(tmp_path):
     text = (
         "query,at,user,count,tenant,network\n"

@@ -1,13 +1,25 @@
-"""What separates the cells of a CSV file: where commas are decimal marks, it is semicolons."""
+"""How a CSV file is opened: compressed or not, and what separates its cells."""
 
 import gzip
 import re
 from pathlib import Path
 
+import pyarrow as pa
+
 TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 """What Arrow says of a row with too few or too many cells; it counts the header as a row."""
 _LONGEST_HEAD = 1 << 20
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the name ends in ``.gz``, in letters of either case."""
+    return path.suffix.lower() == ".gz"
+
+
+def csv_stream(path: Path) -> pa.NativeFile:
+    """Open a CSV file for Arrow, which by itself knows no ``.GZ`` in capitals."""
+    return pa.input_stream(str(path), compression="gzip" if is_compressed(path) else None)
 
 
 def separator_of(path: Path) -> str:
@@ -39,6 +51,6 @@ def separator_of(path: Path) -> str:
     >>> separator_of(file)
     ';'
     """
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+    with gzip.open(path) if is_compressed(path) else path.open("rb") as stream:
         head = _QUOTED.sub(b"", stream.readline(_LONGEST_HEAD))
     return next((mark for mark in ",;\t" if mark.encode() in head), ",")

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
-from telic.data.contracts import MAX_COUNT, MAX_TEXT, TIMESTAMP
+from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.pieces import NESTED, Pieces
 from telic.data.recognised_columns import Shape
 from telic.data.tables import (
+    in_utc,
     is_text,
     one_chunk,
     tidied,
@@ -98,32 +99,22 @@ def _texts(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
 
 
 def _times(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
-    given = column
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = column.cast(TIMESTAMP, safe=False)
-    elif is_text(column.type):
-        try:
-            column = times_of(column)
-        except pa.ArrowInvalid:
-            column = pa.concat_arrays([_time(one) for one in column]).cast(TIMESTAMP)
-    else:
-        column = pa.nulls(len(column), TIMESTAMP)
-    nulls = column.is_null().to_numpy(zero_copy_only=False)
+    times, _ = in_utc(column)
+
+    def given(row: int) -> object:
+        """What the row holds; a timestamp beyond what Python's can be is said in words."""
+        one = column[row]
+        return (one.cast(pa.string()) if pa.types.is_timestamp(column.type) else one).as_py()
+
+    nulls = times.is_null().to_numpy(zero_copy_only=False)
     bad.add(
         nulls,
         name,
         "is no time, expected such as 2026-01-31T12:00:00Z",
         "Correct it.",
-        lambda row: given[row].as_py(),
+        given,
     )
-    return column
-
-
-def _time(text: pa.Scalar) -> pa.Array:
-    try:
-        return times_of(pa.array([text.as_py()], pa.string()))
-    except pa.ArrowInvalid:
-        return pa.nulls(1, TIMESTAMP)
+    return times
 
 
 def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> pa.Array:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import TORN, separator_of
+from telic.data.csv_separators import TORN, csv_stream, is_compressed, separator_of
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
-from telic.data.tables import no_such_file
+from telic.data.tables import check_once, no_such_file
 from telic.errors import InputError
 
 PIECE = 65_536
@@ -90,7 +90,7 @@ def open_pieces(source: str | Place) -> Pieces:
     path = Path(str(source))
     if not path.is_file():
         raise no_such_file(path)
-    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    ending = (path.with_suffix("") if is_compressed(path) else path).suffix.lower()
     try:
         if ending == ".csv":
             return _delimited(path, separator_of(path), quotes=True)
@@ -133,7 +133,9 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
         if not stream.read(1):
             raise InputError(f"{path}: is empty. Expected a line of column names, then rows.")
     try:
-        with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as reader:
+        with pyarrow.csv.open_csv(
+            csv_stream(path), read_options=read, parse_options=parse
+        ) as reader:
             names = reader.schema.names
     except pa.ArrowInvalid as error:
         raise _unreadable(path, error) from None
@@ -143,6 +145,7 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
             names = read.column_names = published
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+        check_once(path, names, wanted)
         # Text stays as it is written: "007" is no number and "nan" is a phrase.
         convert = pyarrow.csv.ConvertOptions(
             include_columns=list(wanted),
@@ -153,7 +156,7 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
         )
         try:
             with pyarrow.csv.open_csv(
-                path, read_options=read, parse_options=parse, convert_options=convert
+                csv_stream(path), read_options=read, parse_options=parse, convert_options=convert
             ) as reader:
                 for batch in reader:
                     yield pa.Table.from_batches([batch])
@@ -170,6 +173,7 @@ def _parquet(path: Place) -> Pieces:
     rows = min(PIECE, max(int(_BLOCK / widest), 1))
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+        check_once(path, file.schema_arrow.names, wanted)
         try:
             for batch in file.iter_batches(rows, columns=list(wanted)):
                 yield pa.Table.from_batches([batch])
@@ -216,7 +220,7 @@ def _text(value: Any) -> str | None:
 
 
 def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in _decoded(path):
+    for number, line in text_lines(path):
         if not line.strip():
             continue
         try:
@@ -235,7 +239,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
 def _lines(path: Path) -> Pieces:
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
         held: list[str] = []
-        for _, line in _decoded(path):
+        for _, line in text_lines(path):
             if line.strip():
                 held.append(line.rstrip("\r\n"))
             if len(held) == PIECE:
@@ -247,7 +251,8 @@ def _lines(path: Path) -> Pieces:
     return Pieces(path, [], pieces)
 
 
-def _decoded(path: Path) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file of UTF-8, numbered from 1; it may be compressed (``.gz``)."""
     with _binary(path) as stream:
         for number, line in enumerate(stream, 1):
             try:
@@ -260,7 +265,7 @@ def _decoded(path: Path) -> Iterator[tuple[int, str]]:
 def _binary(path: Path) -> Iterator[IO[bytes]]:
     with path.open("rb") as stream:
         try:
-            yield gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[misc]
+            yield gzip.GzipFile(fileobj=stream) if is_compressed(path) else stream  # type: ignore[misc]
         except (EOFError, zlib.error) as error:
             raise InputError(
                 f"{path}: is cut short or damaged ({error}). Copy or compress it again."

@@ -1,7 +1,7 @@
 """Read a Parquet or CSV file and hold it to a schema: names, types, nulls."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from telic.data.contracts import TIMESTAMP
 from telic.data.csv_separators import separator_of
 from telic.errors import InputError
 
@@ -23,7 +24,8 @@ _SPACE = (  # as in `str.split`, and control characters, which nobody types eith
 )
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNTIDY = f"^ | $|  |{_SPACE.replace('x20', 'x1f')}"
-_ZONE = r"(?i)[T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
+_ZONE = r"[T ][0-9:.]+(Z|z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
+_TIME = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}($|[T ][0-9:.]+$|{_ZONE})"
 _LONGEST_LINE = 2**24  # bytes; a longer text is refused by the file's name alone, not by its row
 
 
@@ -64,9 +66,7 @@ def read_table(
             "docs/reference/data-contracts.md."
         )
     fields = [field for field in schema if field.name not in missing]
-    repeated = [field.name for field in fields if table.column_names.count(field.name) > 1]
-    if repeated:
-        raise InputError(f"{path}: column {repeated[0]!r} comes more than once. Keep one of them.")
+    check_once(path, table.column_names, [field.name for field in fields])
     columns = []
     for field in fields:
         column = table[field.name]
@@ -80,6 +80,13 @@ def read_table(
     # Nullable: which rows break a promise of "no nulls" is for the caller to name.
     loose = [field.with_nullable(True) for field in fields]
     return pa.table(columns, schema=pa.schema(loose, metadata=table.schema.metadata))
+
+
+def check_once(source: object, names: Sequence[str], wanted: Iterable[str]) -> None:
+    """Raise InputError if one of the wanted columns is there more than once."""
+    for name in wanted:
+        if names.count(name) > 1:
+            raise InputError(f"{source}: column {name!r} comes more than once. Keep one of them.")
 
 
 def describe(source: str | Path | pa.Table) -> str:
@@ -117,11 +124,55 @@ def times_of(text: pa.Array) -> pa.Array:
     pyarrow.ArrowInvalid
         If a text is no such time.
     """
-    text = in_microseconds(text.cast(pa.string()))
+    text = pc.replace_substring_regex(in_microseconds(text.cast(pa.string())), "z$", "Z")
     zoned = pc.match_substring_regex(text, _ZONE)
     with_zone = pc.if_else(zoned, text, None).cast(pa.timestamp("us", tz="UTC"))
     without = pc.if_else(zoned, None, text).cast(pa.timestamp("us"))
     return pc.coalesce(with_zone, pc.assume_timezone(without, "UTC"))
+
+
+def in_utc(column: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return a column's times in UTC, null where there is none, and which of them name no zone.
+
+    Timestamps, dates, and texts as `times_of` takes them; a time without a zone is UTC.
+
+    Examples
+    --------
+    >>> times, naive = in_utc(pa.array(["2024-01-31 09:30:00+01", "2024-01-31", "soon"]))
+    >>> times[0].as_py().hour, times.is_valid().to_pylist(), naive.to_pylist()
+    (8, [True, True, False], [False, True, False])
+    """
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    kind = column.type
+    if is_text(kind):
+        text = column.cast(pa.string())
+        text = pc.if_else(pc.match_substring_regex(text, _TIME), text, None)
+        times, zoned = _or_null(text, times_of), pc.match_substring_regex(text, _ZONE)
+    elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        times = _or_null(column, lambda part: part.cast(TIMESTAMP, safe=not _has_nanoseconds(kind)))
+        zoned = pa.scalar(pa.types.is_timestamp(kind) and kind.tz is not None)
+    else:
+        times, zoned = pa.nulls(len(column), TIMESTAMP), pa.scalar(True)
+    return times, pc.and_(times.is_valid(), pc.invert(zoned)).fill_null(False)
+
+
+def _or_null(column: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Convert at once; where one value (such as 31 February) does not convert, in halves."""
+    try:
+        return convert(column)
+    except pa.ArrowInvalid:
+        if len(column) == 1:
+            return pa.nulls(1, TIMESTAMP)
+        half = len(column) // 2
+        return pa.concat_arrays(
+            [_or_null(part, convert) for part in (column[:half], column[half:])]
+        )
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    """Whether a cast to microseconds cuts something; any other cast must be exact."""
+    return pa.types.is_timestamp(kind) and kind.unit == "ns"
 
 
 def in_microseconds(times: pa.Array) -> pa.Array:
@@ -216,8 +267,10 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
         )
     if pa.types.is_string(kind) and not (is_text(array.type) or pa.types.is_integer(array.type)):
         raise pa.ArrowInvalid("not text")
-    if pa.types.is_timestamp(kind):  # nanoseconds are cut; everything else must convert exactly
-        return times_of(array).cast(kind) if is_text(array.type) else array.cast(kind, safe=False)
+    if pa.types.is_timestamp(kind):
+        if is_text(array.type):
+            return times_of(array).cast(kind)
+        return array.cast(kind, safe=not _has_nanoseconds(array.type))
     return array.cast(kind)
 
 

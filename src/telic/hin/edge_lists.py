@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data import atomic_path
-from telic.data.csv_separators import separator_of
+from telic.data.csv_separators import is_compressed, separator_of
 from telic.data.tables import no_such_file
 from telic.errors import InputError
 from telic.hin.links import MAX_STRENGTH
@@ -221,7 +221,7 @@ def _check_unnamed(path: Path, lines: _Lines) -> None:
 
 
 def _lines(path: Path, delimiter: str | None) -> Any:
-    opened = gzip.open if path.suffix == ".gz" else open
+    opened = gzip.open if is_compressed(path) else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
             rows = csv.reader(stream, delimiter=delimiter) if delimiter else map(str.split, stream)

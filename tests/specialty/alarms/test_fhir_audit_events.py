@@ -8,8 +8,14 @@ from telic.cli import app
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.access_reasons import find_reasons
 from telic.specialty.alarms.explained_alarms import judge
-from telic.specialty.alarms.fhir_audit_events import ALARM, REASON, write_audit_events
+from telic.specialty.alarms.fhir_audit_events import (
+    ALARM,
+    REASON,
+    audit_events,
+    write_audit_events,
+)
 from telic.specialty.discovery.result import Discovery
+from telic.specialty.log.fhir_exports import read_fhir
 from telic.specialty.log.log_files import read_log
 from telic.specialty.log.other_systems import READERS
 from telic.specialty.log.source_gaps import LACKS, lacks_of
@@ -54,6 +60,8 @@ def test_events_say_who_opened_what_when_and_why(log, export):
         assert said[ALARM]["valueCode"] in ("none", "open", "explained")
         who = events[a]["agent"][0]["who"]["reference"]
         assert who == f"Practitioner/{log.users[log.access_user[a]]}"
+        at = np.datetime64(int(log.access_at[a]), "us").astype("datetime64[ms]")
+        assert events[a]["recorded"] == f"{at}Z"  # no microseconds are there to be kept
 
 
 def test_they_come_back_as_the_same_accesses_and_say_what_is_lacking(log, export, tmp_path):
@@ -72,12 +80,46 @@ def test_they_come_back_as_the_same_accesses_and_say_what_is_lacking(log, export
             zip(
                 of.users[of.access_user].tolist(),
                 of.encounters[of.access_encounter].tolist(),
-                (of.access_at // 1000).tolist(),
+                of.access_at.tolist(),
                 strict=True,
             )
         )
 
     assert accesses(again) == sorted(set(accesses(log)))
+
+
+def test_ids_that_fhir_cannot_have_and_microseconds_come_back(tmp_path):
+    tables = {
+        "accesses": ["user,patient,encounter,at", "u/1,p 1,é1,2024-01-05T10:00:00.123456Z"],
+        "diagnoses": ["patient,encounter,code", "p 1,é1,C50"],
+        "providers": ["user,taxonomy", "u/1,A"],
+    }
+    for name, rows in tables.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(rows), encoding="utf-8")
+    (tmp_path / "meta.json").write_text('{"vocabulary": "other"}')
+    log = read_log(tmp_path)
+    nothing = Discovery("residuals", [], np.full(1, -1))
+    why = find_reasons(log, nothing)
+    (event,) = audit_events(log, nothing, judge(log, nothing), why)
+    assert event["recorded"] == "2024-01-05T10:00:00.123456Z"
+    assert event["agent"][0]["who"] == {
+        "type": "Practitioner",
+        "identifier": {"system": "urn:telic:id", "value": "u/1"},
+    }
+    patient = {"reference": "Patient/p 1"}
+    resources = [
+        event,
+        {"resourceType": "Encounter", "id": "é1", "subject": patient},
+        {
+            "resourceType": "Condition",
+            "subject": patient,
+            "encounter": {"reference": "Encounter/é1"},
+            "code": {"coding": [{"code": "C50"}]},
+        },
+    ]
+    (tmp_path / "all.ndjson").write_text("\n".join(map(json.dumps, resources)))
+    accesses = read_fhir(tmp_path, [])["accesses"].drop_columns("at").to_pylist()
+    assert accesses == [{"user": "u/1", "patient": "p 1", "encounter": "é1"}]
 
 
 def test_every_source_says_what_it_lacks():

@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from telic.errors import InputError
 from telic.specialty.discovery.discover import discover
 from telic.specialty.log import diagnosis_codes
-from telic.specialty.log.diagnosis_codes import categorise
+from telic.specialty.log.diagnosis_codes import categorise, read_code_table
 from telic.specialty.log.log_files import read_log, write_log
 
 FILES = {
@@ -147,6 +148,72 @@ def test_fractions_of_a_second_are_cut_to_microseconds(make_log):
     assert np.datetime64("2024-01-05T11:00:00.123456", "us").astype(int) in log.access_at
 
 
+TIMES = ["2024-01-05 10:00:00+00", "2024-01-05T12:00:00.0000009+02", "2024-01-05T10:00:00z"]
+NANOSECONDS = np.array(["2024-01-05T10:00:00.000000999"] * 3, "datetime64[ns]")
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pa.array(TIMES),
+        pa.array(TIMES).dictionary_encode(),
+        pa.array(TIMES, pa.string_view()),
+        pa.array(NANOSECONDS, pa.timestamp("ns", tz="America/New_York")),
+        pa.array(NANOSECONDS),
+    ],
+    ids=["postgresql", "dictionary", "string_view", "nanoseconds", "no zone"],
+)
+def test_a_time_is_the_same_in_every_type_of_column(at, make_log):
+    folder = make_log()
+    columns = {"user": ["ann"] * 3, "patient": ["p1"] * 3, "encounter": ["e1"] * 3, "at": at}
+    pq.write_table(pa.table(columns), folder / "accesses.parquet")
+    log = read_log(folder)
+    assert log.access_at.astype("datetime64[us]").tolist() == [datetime(2024, 1, 5, 10)]
+    naive = at.type == pa.timestamp("ns")
+    assert any("without a time zone" in note for note in log.notes) == naive
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        pa.array([20000000000001.0, 7.0, None, float("nan")]),
+        pa.array([20000000000001.0, 7.0, None, None]).dictionary_encode(),
+        pa.array(["20000000000001.0", "7.0", "", " "]),
+        pa.array(["2.0000000000001e+13", "7", None, ""]),
+    ],
+    ids=["double", "dictionary", "text", "exponent"],
+)
+def test_a_whole_number_is_the_same_id_in_every_type_of_column(user, make_log):
+    folder = make_log(providers=lambda _: ["user,taxonomy", "20000000000001,Urology", "7,250.0"])
+    columns = {"user": user, "patient": ["p1"] * 4, "encounter": ["e1"] * 4}
+    pq.write_table(pa.table(columns | {"at": TIMES[:1] * 4}), folder / "accesses.parquet")
+    log = read_log(folder, on_bad_row="skip")
+    assert log.users.tolist() == ["20000000000001", "7"]
+    assert log.taxonomy.tolist() == ["Urology", "250.0"]
+    assert any("<11 rows skipped: a value is empty" in note for note in log.notes)
+
+
+def test_a_diagnosis_is_no_number_that_was_written_as_a_float(make_log):
+    folder = make_log(diagnoses=lambda rows: [rows[0], "p1,e1,250.0", "p1,e1,250", "p2,e2,401"])
+    assert read_log(folder).codes.tolist() == ["250", "250.0", "401"]
+
+
+@pytest.mark.parametrize("value", [2.0**53, 7.5, float("inf"), np.float32(2**24)])
+def test_a_float_that_is_no_whole_number_is_no_id(value, make_log):
+    folder = make_log()
+    user = pa.array(np.array([7, 7, value], dtype=getattr(value, "dtype", float)))
+    columns = {"user": user, "taxonomy": ["Urology"] * 3}
+    pq.write_table(pa.table(columns), folder / "providers.parquet")
+    with pytest.raises(InputError, match=r"providers.parquet: row 3: 'user' is a float with dec"):
+        read_log(folder)
+
+
+def test_a_column_that_is_there_twice_is_refused(make_log):
+    folder = make_log(providers=lambda _: ["user,user,taxonomy", "ann,bob,Surgery"])
+    with pytest.raises(InputError, match=r"providers.csv: column 'user' comes more than once"):
+        read_log(folder)
+
+
 def test_neither_header_nor_blank_lines_are_rows(make_log):
     folder = make_log(accesses=lambda rows: [rows[0], rows[1], "", "", *rows[2:]])
     assert sorted(read_log(folder).access_row) == [1, 2, 3, 4]
@@ -202,7 +269,7 @@ def test_nobody_with_a_code_is_said(make_log):
         (lambda f: (f / "meta.json").write_text('{"vocabulary": "x"}'), "'vocabulary' is 'x'"),
         (lambda f: (f / "accesses.csv").unlink(), "neither accesses.parquet nor accesses.csv"),
         (lambda f: (f / "accesses.csv").write_text("user,patient\n"), "'encounter' is missing"),
-        (lambda f: (f / "diagnoses.csv").write_text(""), "cannot be read|missing"),
+        (lambda f: (f / "diagnoses.csv").write_text(""), "diagnoses.csv: is empty"),
         (lambda f: (f / "accesses.csv").write_text("user,patient,encounter,at\n"), "no usable row"),
     ],
 )
@@ -231,6 +298,11 @@ def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):
     (note,) = [note for note in log.notes if "outside" in note]
     assert note.startswith("diagnoses: 1 codes (<11 rows) are outside the vocabulary 'icd9'")
     assert note.endswith("(the first is in row 3)")
+
+
+def test_a_table_may_have_its_ending_in_capitals(tmp_path):
+    (tmp_path / "CODES.CSV").write_text("code,category\nflu,cold\n")
+    assert read_code_table(tmp_path / "CODES.CSV")[0] == {"FLU": "cold"}
 
 
 def test_a_table_of_ones_own_replaces_the_mapping(make_log, tmp_path):

@@ -1,7 +1,11 @@
+import gzip
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from telic.errors import InputError
@@ -95,8 +99,7 @@ def test_notes_say_how_many(convert, tmp_path):
         care_site=["care_site_id,care_site_name", "3,Breast Centre"],
     )
     log, notes = convert("omop")
-    declared = dict(zip(log.users.tolist(), log.taxonomy.tolist(), strict=True))
-    assert declared == {
+    assert declared(log) == {
         str(k): "Oncology" if k == 17 else "Breast Centre" if k < 12 else "" for k in range(18)
     }
     assert "providers: 12 declare no specialty and count under their care site" in notes
@@ -192,7 +195,7 @@ def test_fhir(convert, tmp_path):
     assert log.codes.tolist() == ["24", "50"]
     assert notes == ["audit events: <11 name no practitioner and encounter"]
     file.write_text("{\n")
-    with pytest.raises(InputError, match="line 1: is not JSON in UTF-8"):
+    with pytest.raises(InputError, match="line 1: is no JSON object, expected one FHIR resource"):
         import_log(file.parent, tmp_path / "other", kind="fhir")
 
 
@@ -246,11 +249,11 @@ def test_fhir_as_hospitals_write_it(convert, tmp_path):
     }
     assert any("<11 declare more than one code" in note for note in log.notes)
     assert notes == [
-        "audit events: <11 name no practitioner and encounter",
         "audit events: 12 have no time ('recorded')",
+        "audit events: <11 name no practitioner and encounter",
     ]
     file.write_bytes(b'{"resourceType": "Patient", "name": "M\xfcller"}\n')
-    with pytest.raises(InputError, match="line 1: is not JSON in UTF-8"):
+    with pytest.raises(InputError, match="line 1 is not valid UTF-8"):
         import_log(file.parent, tmp_path / "other", kind="fhir")
 
 
@@ -315,14 +318,325 @@ def test_eicu_counts_what_names_an_unknown_stay(convert, tmp_path):
     assert log.access_at.tolist() == [-7.5 * 60 * 10**6]
     assert log.users.tolist() == ["Urology at hospital h1"]
     assert notes == [
-        "care providers with their stay: <11 rows with an empty value are left out",
-        "diagnoses with their stay: <11 rows with an empty value are left out",
+        "care providers: <11 name a stay that is not there",
+        "diagnoses: <11 name a stay that is not there",
+        "accesses: <11 rows with an empty value are left out",
+        "diagnoses: <11 rows with an empty value are left out",
     ]
-    (tmp_path / "source" / "careprovider.csv").write_text(
-        "patientunitstayid,specialty,careprovidersaveoffset\n1,Urology,soon\n"
+
+
+@pytest.mark.parametrize("minutes", ["soon", "inf", "nan", "1e300", "1e8"])
+def test_eicu_minutes_that_are_no_number_within_a_century_are_named(tmp_path, minutes):
+    write(
+        tmp_path,
+        careprovider=[
+            "patientunitstayid,specialty,careprovidersaveoffset",
+            "1,Urology, 5",
+            f"1,Urology,{minutes}",
+        ],
+        diagnosis=["patientunitstayid,icd9code", "1,592.0"],
+        patient=["patientunitstayid,uniquepid,hospitalid", "1,p1,h1"],
     )
-    with pytest.raises(InputError, match="is not a number"):
-        import_log(tmp_path / "source", tmp_path / "other", kind="eicu")
+    with pytest.raises(InputError, match=r"careprovider.csv: row 2: 'careprovidersaveoffset' is"):
+        import_log(tmp_path, tmp_path / "log", kind="eicu")
+
+
+VISITS = [
+    "visit_occurrence_id,person_id,provider_id,visit_start_date,visit_start_datetime",
+    "10,1,7,2024-01-05,",
+    "11,2,8,2024-01-06,2024-01-06 10:00:00+00",
+]
+CONDITIONS = [
+    "person_id,visit_occurrence_id,provider_id,condition_source_value",
+    "1,10,,C50.911",
+    "2,11,,E11.65",
+]
+PROVIDERS = ["provider_id,specialty_source_value", "7,Oncology", "8,Urology"]
+MIMIC = {
+    "chartevents": ["cgid,subject_id,hadm_id,charttime", "20,1,10,2101-01-01 10:00:00"],
+    "diagnoses_icd": ["subject_id,hadm_id,icd9_code", "1,10,0389"],
+    "caregivers": ["cgid,description", "20,RN"],
+}
+EICU = {
+    "careprovider": ["patientunitstayid,specialty,careprovidersaveoffset", "1,Urology,5"],
+    "diagnosis": ["patientunitstayid,icd9code", "1,592.0"],
+    "patient": ["patientunitstayid,uniquepid,hospitalid", "1,p1,h1"],
+}
+
+
+def omop(folder, **changes):
+    tables = {"visit_occurrence": VISITS, "condition_occurrence": CONDITIONS, "provider": PROVIDERS}
+    write(folder, **tables | changes)
+
+
+def declared(log):
+    return dict(zip(log.users.tolist(), log.taxonomy.tolist(), strict=True))
+
+
+def test_an_omop_visits_date_stands_in_where_its_time_is_empty(convert, tmp_path):
+    omop(tmp_path / "source")
+    log, notes = convert("omop")
+    times = log.access_at.astype("datetime64[us]").tolist()
+    assert times == [datetime(2024, 1, 5), datetime(2024, 1, 6, 10)]
+    assert notes == [
+        "visit_occurrence.csv: <11 rows have no 'visit_start_datetime' and count by "
+        "'visit_start_date'",
+        "visit_occurrence.csv: <11 times without a time zone were read as UTC",
+    ]
+
+
+def test_what_stands_in_for_an_empty_column_is_counted(convert, tmp_path):
+    omop(
+        tmp_path / "source",
+        provider=["provider_id,specialty_source_value,care_site_id", "7,,3", "8,NULL,4"],
+        care_site=["care_site_id,care_site_name,care_site_source_value", r"3,\N,B-12"],
+    )
+    log, notes = convert("omop")
+    assert declared(log) == {"7": "B-12", "8": ""}
+    for note in (
+        "care_site.csv: <11 rows have no 'care_site_name' and count by 'care_site_source_value'",
+        "providers: <11 name a care site that is not there",
+    ):
+        assert note in notes
+
+
+def test_a_caregivers_label_stands_in_for_the_description(convert, tmp_path):
+    label = ["cgid,label,description", "20,MD,", "21,RN,NA"]
+    write(tmp_path / "source", **MIMIC | {"caregivers": label})
+    log, notes = convert("mimic3")
+    assert declared(log) == {"20": "MD", "21": "NA"}
+    assert "caregivers.csv: <11 rows have no 'description' and count by 'label'" in notes
+
+
+@pytest.mark.parametrize(
+    "hour",
+    [
+        pa.array(["2101-01-01 10"]),
+        pa.array([datetime(2101, 1, 1, 10)], pa.timestamp("us")),
+        pa.array([datetime(2101, 1, 1, 10)], pa.timestamp("ns")),
+    ],
+    ids=str,
+)
+def test_the_demos_hours_are_times_of_any_type(convert, tmp_path, hour):
+    write(tmp_path / "source", **{k: rows for k, rows in MIMIC.items() if k != "chartevents"})
+    # What nobody reads may be of any type.
+    table = {"cgid": [20], "subject_id": [1.0], "hadm_id": [10], "hour": hour, "other": [[1]]}
+    file = tmp_path / "source" / "MIMIC3_DEMO_ACCESS_HOURLY.PARQUET"
+    pq.write_table(pa.table(table), file)
+    log, _ = convert("mimic3")
+    assert log.access_at.astype("datetime64[us]").tolist() == [datetime(2101, 1, 1, 10)]
+
+
+def test_ids_written_as_floats_are_those_written_as_integers(convert, tmp_path):
+    visits = ["visit_occurrence_id,person_id,provider_id,visit_start_date"]
+    visits += ["10.0,1,7.0,2024-01-05", "11.0,2,,2024-01-05"]
+    omop(
+        tmp_path / "source",
+        visit_occurrence=visits,
+        condition_occurrence=[*CONDITIONS, "1,10,n9,E11.65"],
+    )
+    log, _ = convert("omop")
+    assert declared(log) == {"7": "Oncology", "8": "Urology", "n9": ""}
+    assert log.users[log.access_user].tolist() == ["7", "n9"]
+
+
+def test_tables_that_share_no_id_are_named(convert, tmp_path):
+    omop(
+        tmp_path / "source",
+        provider=["provider_id,specialty_source_value,care_site_id", "a7,,3", "a8,,3"],
+        care_site=["care_site_id,care_site_name", "s3,Breast Centre"],
+    )
+    _, notes = convert("omop")
+    for note in (
+        "providers: <11 name a care site that is not there, as all others: are ids written alike "
+        "in both tables?",
+        "providers: none of the users of accesses is among them, so that nobody has a specialty: "
+        "are their ids written alike?",
+    ):
+        assert note in notes
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize("ending", [".csv", ".CSV.GZ"])
+def test_csv_is_read_as_everywhere(convert, tmp_path, mark, ending):
+    """Separators, compression, names of columns in either case, and initials such as NA."""
+    omop(tmp_path, visit_occurrence=[VISITS[0], "10,1,NA,2024-01-05,"], provider=PROVIDERS[:2])
+    for file in tmp_path.glob("*.csv"):
+        text = file.read_text().replace("provider_id", "PROVIDER_ID").replace(",", mark).encode()
+        name = file.stem.upper() + ending
+        (tmp_path / "source" / name).write_bytes(
+            gzip.compress(text) if ending.endswith("GZ") else text
+        )
+    log, _ = convert("omop")
+    assert declared(log) == {"7": "Oncology", "NA": ""}
+
+
+@pytest.mark.parametrize("names", ["provider_id,provider_id", "provider_id,PROVIDER_ID"])
+def test_a_column_that_an_export_has_twice_is_refused(tmp_path, names):
+    omop(tmp_path, provider=[f"{names},specialty_source_value", "7,7,Oncology"])
+    with pytest.raises(InputError, match=r"provider.csv: column 'provider_id' comes more than"):
+        import_log(tmp_path, tmp_path / "log", kind="omop")
+
+
+def test_a_time_that_is_none_is_named_by_its_row_in_the_export(tmp_path):
+    omop(tmp_path, visit_occurrence=[*VISITS, "11,2,8,2024-01-06,soon"])
+    with pytest.raises(InputError, match=r"rence.csv: row 3: 'visit_start_datetime' is not a time"):
+        import_log(tmp_path, tmp_path / "log", kind="omop")
+
+
+@pytest.mark.parametrize(
+    ("kind", "tables", "message"),
+    [
+        ("eicu", EICU | {"careprovider": EICU["careprovider"][:1]}, "no accesses could be used"),
+        ("eicu", EICU | {"careprovider": EICU["careprovider"][:1]}, "careprovider.csv: holds no r"),
+        ("mimic3", MIMIC | {"diagnoses_icd": MIMIC["diagnoses_icd"][:1]}, "no diagnoses could be"),
+        (
+            "mimic3",
+            MIMIC | {"diagnoses_icd": [MIMIC["diagnoses_icd"][0], "1,99,0389"]},
+            "no accesses to encounters with a diagnosis.* Are ids written alike in all",
+        ),
+    ],
+)
+def test_a_log_that_no_command_could_read_is_not_written(tmp_path, kind, tables, message):
+    write(tmp_path, **tables)
+    with pytest.raises(InputError, match=message):
+        import_log(tmp_path, tmp_path / "log", kind=kind)
+    assert not (tmp_path / "log").exists()
+
+
+def test_rows_that_break_the_contract_are_left_out_and_counted(convert, tmp_path):
+    omop(
+        tmp_path / "source",
+        visit_occurrence=[*VISITS, *["10,2,7,2024-01-05,"] * 2],
+        condition_occurrence=[*CONDITIONS, *["2,10,,C50.911"] * 12],
+        provider=[*PROVIDERS, ",Surgery"],
+    )
+    log, notes = convert("omop")
+    assert len(log.access_user) == 2
+    for note in (
+        "accesses: <11 rows of another patient than the encounter's first diagnosis are left out",
+        "diagnoses: 12 rows of another patient than the encounter's first diagnosis are left out",
+        "providers: <11 rows with an empty value are left out",
+    ):
+        assert note in notes
+
+
+ENCOUNTER = {"resourceType": "Encounter", "id": "e1", "subject": {"reference": "Patient/p1"}}
+EVENT = {
+    "resourceType": "AuditEvent",
+    "recorded": "2024-01-05T10:00:00Z",
+    "agent": [{"who": {"reference": "Practitioner/ann"}}],
+    "entity": [{"what": {"reference": "Encounter/e1"}}],
+}
+ANN = {"resourceType": "Practitioner", "id": "ann"}
+
+
+def condition(*codings, **more):
+    return {
+        "resourceType": "Condition",
+        "subject": {"reference": "Patient/p1"},
+        "encounter": {"reference": "Encounter/e1"},
+        "code": {"coding": list(codings)},
+        **more,
+    }
+
+
+def write_fhir(folder, *resources, name="all.ndjson"):
+    (folder / name).write_text("".join(json.dumps(one) + "\n" for one in resources))
+
+
+FLU = condition({"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "C50.911"})
+
+
+@pytest.mark.parametrize(
+    "status", ["refuted", {"coding": [{"code": "entered-in-error", "system": "http://x"}]}]
+)
+def test_a_condition_that_was_an_error_is_no_diagnosis(convert, tmp_path, status):
+    wrong = condition({"code": "E11.65"}, verificationStatus=status)
+    write_fhir(tmp_path / "source", ENCOUNTER, EVENT, ANN, FLU, *[wrong] * 12)
+    log, notes = convert("fhir")
+    assert log.codes.tolist() == ["24"]
+    assert notes == ["conditions: 12 are refuted or entered in error"]
+
+
+def test_a_code_of_another_system_is_not_taken_for_icd_10(convert, tmp_path):
+    """V10.1 is a cancer in the past in ICD-9, and an accident in ICD-10."""
+    icd9 = {"system": "http://hl7.org/fhir/sid/icd-9-cm", "code": "V10.1"}
+    empty = {"system": "http://hl7.org/fhir/sid/icd-10", "display": "no code"}
+    oid = {"system": "urn:oid:2.16.840.1.113883.6.90", "code": "E11.65"}
+    write_fhir(
+        tmp_path / "source", ENCOUNTER, EVENT, ANN, condition(empty, icd9), condition(icd9, oid)
+    )
+    log, notes = convert("fhir")
+    assert log.codes.tolist() == ["50", "icd-9-cm|V10.1"]
+    assert notes == ["conditions: <11 have a code of another system than ICD-10"]
+
+
+def test_what_fhir_resources_lack_is_counted(convert, tmp_path):
+    def event(who, what="Encounter/e1#part"):
+        agent, entity = [{"who": {"reference": who}}], [{"what": {"reference": what}}]
+        return EVENT | {"agent": agent, "entity": entity}
+
+    write_fhir(
+        tmp_path / "source",
+        {**ENCOUNTER, "id": None},
+        {**ANN, "id": None},
+        ENCOUNTER,
+        FLU,
+        event("https://hospital/fhir/Practitioner/ann#as-nurse"),
+        event("Practitioner/ann", "Encounter/None"),
+        event("PractitionerRole/r9"),
+        ANN,
+        {"resourceType": "Patient", "id": "p1"},
+        {"resourceType": 7},
+    )
+    log, notes = convert("fhir")
+    assert log.users.tolist() == ["ann"]
+    assert len(log.access_user) == 1
+    assert notes == [
+        "encounters: <11 have no id",
+        "practitioners: <11 have no id",
+        "audit events: <11 are of unknown encounters",
+        "audit events: <11 name a PractitionerRole that is not there",
+        "audit events: <11 name no practitioner and encounter",
+        "resources: <11 are of kinds that are not read (Patient, without a kind)",
+    ]
+
+
+def test_bundles_compressed_files_and_byte_order_marks_are_read(convert, tmp_path):
+    bundle = {"resourceType": "Bundle", "entry": [{"resource": one} for one in (EVENT, ANN)]}
+    write_fhir(tmp_path, bundle)
+    content = gzip.compress((tmp_path / "all.ndjson").read_bytes())
+    (tmp_path / "source" / "BUNDLE.NDJSON.GZ").write_bytes(content)
+    text = "\ufeff" + json.dumps(ENCOUNTER) + "\n" + json.dumps(FLU)
+    (tmp_path / "source" / "rest.ndjson").write_text(text, encoding="utf-8")
+    log, notes = convert("fhir")
+    assert log.users.tolist() == ["ann"]
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ([ENCOUNTER, EVENT], "line 2: is no JSON object, expected one FHIR resource a line"),
+        (EVENT | {"recorded": "soon"}, "line 2: 'recorded' is not a time, expected one such as"),
+        (EVENT | {"recorded": 5}, "line 2: 'recorded' is not a time"),
+        (EVENT | {"agent": None}, "no accesses could be used; found 0 accesses, .* name no pract"),
+        ({"resourceType": "Observation"}, "kinds that are not read .Observation"),
+    ],
+)
+def test_a_fhir_export_that_gives_no_log_says_why(tmp_path, line, message):
+    write_fhir(tmp_path, ENCOUNTER, line, FLU, ANN)
+    with pytest.raises(InputError, match=message):
+        import_log(tmp_path, tmp_path / "log", kind="fhir")
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_compressed_file_that_breaks_off_is_named(tmp_path):
+    content = gzip.compress(json.dumps(EVENT).encode())
+    (tmp_path / "a.ndjson.gz").write_bytes(content[:-9])
+    with pytest.raises(InputError, match=r"a.ndjson.gz: cannot be read"):
+        import_log(tmp_path, tmp_path / "log", kind="fhir")
 
 
 @needs_data

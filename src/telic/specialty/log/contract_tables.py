@@ -1,6 +1,7 @@
 """The tables of an access log, held to their contract: what is wrong is named by row."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,18 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
-from telic.data.csv_separators import TORN, separator_of
-from telic.data.tables import in_microseconds
+from telic.data.csv_separators import TORN, csv_stream, is_compressed, separator_of
+from telic.data.tables import check_once, in_utc, one_chunk
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
 ON_BAD_ROW = ("raise", "skip")
 _QUOTED = re.compile(r"(?<=columns, got )(\d+).*|: [^:]*['\"].*")
 """What a reader's message quotes from the file."""
+IDS = ("user", "patient", "encounter")
+"""Columns of ids; the others of text hold codes."""
+_NUMBER = r"^-?(0|[1-9]\d*)(\.0+)?$|^-?\d\.\d+[eE]\+?\d+$"
+"""A whole number, also as a float is written."""
 
 
 def find_table(folder: Path, name: str) -> Path:
@@ -65,29 +70,29 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
     """
     if on_bad_row not in ON_BAD_ROW:
         raise InputError(f"on_bad_row is {on_bad_row!r}, expected one of {', '.join(ON_BAD_ROW)}.")
-    raw = _read_raw(path, schema.names)
+    present = names_in(path)
+    check_once(path, present, schema.names)
+    expected = [name for name in schema.names if name in present]
+    for field in schema:
+        if field.name not in present and not field.nullable:
+            raise InputError(
+                f"{path}: column {field.name!r} is missing; it has "
+                f"{', '.join(expected) or 'none'} of the expected {', '.join(schema.names)}. "
+                "Is the first line the header?"
+            )
+    raw = read_columns(path, expected)
     notes: list[str] = []
     columns, good = [], np.ones(raw.num_rows, dtype=bool)
     for field in schema:
-        if field.name not in raw.column_names:
-            if not field.nullable:
-                present = [name for name in schema.names if name in raw.column_names]
-                raise InputError(
-                    f"{path}: column {field.name!r} is missing; it has "
-                    f"{', '.join(present) or 'none'} of the expected {', '.join(schema.names)}. "
-                    "Is the first line the header?"
-                )
+        if field.name not in expected:
             columns.append(pa.nulls(raw.num_rows, field.type))
             continue
-        column = raw[field.name].combine_chunks()
-        try:
-            converted, naive = _to_utc(column) if field.type == TIMESTAMP else (_to_id(column), 0)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            kind = "a time" if field.type == TIMESTAMP else "text or a number"
-            raise InputError(
-                f"{path}: column {field.name!r} holds a value that is not {kind}. "
-                "Write the file again."
-            ) from None
+        column, naive = raw[field.name], 0
+        if field.type == TIMESTAMP:
+            converted, zoneless = in_utc(one_chunk(column))
+            naive = pc.sum(zoneless).as_py() or 0
+        else:
+            converted = texts_of(column, path, field.name, ids=field.name in IDS)
         if naive:
             notes.append(f"{path.name}: {shown(naive)} times without a time zone were read as UTC")
         if not field.nullable:
@@ -124,27 +129,46 @@ def is_simulated(folder: Path) -> bool:
     return (pq.read_schema(path).metadata or {}).get(SIMULATED) == b"true"
 
 
-def _read_raw(path: Path, names: list[str]) -> pa.Table:
+def names_in(path: Path) -> list[str]:
+    """Return the names of a table's columns, as its file has them."""
     try:
-        if path.suffix == ".csv":
-            header = []
-            parse = pacsv.ParseOptions(delimiter=separator_of(path))
-            if path.stat().st_size:
-                # Left open, the reader's thread may outlive the process's main one.
-                with pacsv.open_csv(path, parse_options=parse) as reader:
-                    header = reader.schema.names
-            as_text = pacsv.ConvertOptions(
-                column_types={name: pa.string() for name in header},
-                strings_can_be_null=True,
-                null_values=[""],  # "NA" may be somebody's initials
-                include_columns=[name for name in names if name in header],
-            )
-            return pacsv.read_csv(path, parse_options=parse, convert_options=as_text)
-        present = [name for name in pq.read_schema(path).names if name in names]
-        ids = [name for name in present if name != "at"]
-        return pq.read_table(path, columns=present, read_dictionary=ids)
+        if not _is_csv(path):
+            return list(pq.read_schema(path).names)
+        if not path.stat().st_size:
+            raise InputError(f"{path}: is empty. Expected a line of column names, then rows.")
+        # Left open, the reader's thread may outlive the process's main one.
+        with pacsv.open_csv(csv_stream(path), parse_options=_cells(path)) as reader:
+            return list(reader.schema.names)
     except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from None
+
+
+def read_columns(path: Path, names: Sequence[str], *, nulls: Sequence[str] = ("",)) -> pa.Table:
+    """Read some columns of a table: of CSV as text, of Parquet as they are or as dictionaries.
+
+    `nulls` are the cells of CSV that hold nothing; "NA" is none of them, as it may be somebody's
+    initials.
+    """
+    try:
+        if not _is_csv(path):
+            return pq.read_table(path, columns=names, read_dictionary=names)
+        as_text = pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=True,
+            null_values=nulls,
+            include_columns=names,
+        )
+        return pacsv.read_csv(csv_stream(path), parse_options=_cells(path), convert_options=as_text)
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from None
+
+
+def _is_csv(path: Path) -> bool:
+    return (path.with_suffix("") if is_compressed(path) else path).suffix.lower() == ".csv"
+
+
+def _cells(path: Path) -> pacsv.ParseOptions:
+    return pacsv.ParseOptions(delimiter=separator_of(path))
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
@@ -164,61 +188,60 @@ def unreadable(path: Path, error: Exception) -> InputError:
 
 def _with_row(path: Path, error: Exception) -> Exception:
     """The same error of a torn CSV line with its row, which only one thread alone can name."""
-    if ".csv" in path.name and isinstance(error, pa.ArrowInvalid):
+    if _is_csv(path) and isinstance(error, pa.ArrowInvalid):
         try:
             pacsv.read_csv(
-                path,
+                csv_stream(path),
                 read_options=pacsv.ReadOptions(use_threads=False),
-                parse_options=pacsv.ParseOptions(delimiter=separator_of(path)),
+                parse_options=_cells(path),
             )
         except pa.ArrowInvalid as named:
             return named
     return error
 
 
-def _to_id(column: pa.Array) -> pa.DictionaryArray:
-    """Ids as dictionary-encoded strings; an empty string counts as null."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).dictionary_encode()
-    values = column.dictionary.cast(pa.string())
-    values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
-    indices = column.indices.cast(pa.int32())
-    null = pc.is_in(indices, pc.indices_nonzero(values.is_null()).cast(pa.int32()))
-    indices = pc.if_else(null, None, indices)
-    return pa.DictionaryArray.from_arrays(indices, values)
+def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa.DictionaryArray:
+    """Return ids or codes as dictionary-encoded text; what is empty or blank counts as null.
 
-
-def _to_utc(column: pa.Array) -> tuple[pa.Array, int]:
-    """Times in UTC, null where unreadable, and how many carried no zone."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        converted = column.cast(TIMESTAMP if zoned else pa.timestamp("us"))
-        naive = 0 if zoned else len(column) - column.null_count
-        return converted.cast(TIMESTAMP), naive
-    if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
-        return pa.nulls(len(column), TIMESTAMP), 0
-    text = in_microseconds(column.cast(pa.string()))
-    zoned = pc.match_substring_regex(text, r"(Z|[+-]\d\d:?\d\d)$")
-    shaped = pc.match_substring_regex(
-        text,
-        r"^\d{4}-[01]\d-[0-3]\d([T ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?$",
-    )
-    with_zone = _cast_or_null(pc.if_else(pc.and_(zoned, shaped), text, None), TIMESTAMP)
-    plain = pc.if_else(pc.and_(pc.invert(zoned), shaped), text, None)
-    without = _cast_or_null(plain, pa.timestamp("us")).cast(TIMESTAMP)
-    return pc.coalesce(with_zone, without), len(without) - without.null_count
-
-
-def _cast_or_null(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast at once; value by value only where one (such as 31 February) does not convert."""
+    Whole numbers that were written as floats lose their decimals, as pandas writes a column of
+    integers with empty cells: "100.0" would be another id than "100". Of text that is done for
+    `ids` alone: "250.0" is a diagnosis other than "250".
+    """
+    encoded = one_chunk(column)
     try:
-        return text.cast(kind)
-    except pa.ArrowInvalid:
-        values = []
-        for value in text:
-            try:
-                values.append(value.cast(kind))
-            except pa.ArrowInvalid:
-                values.append(pa.scalar(None, kind))
-        return pa.array([value.as_py() for value in values], type=kind)
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = encoded.dictionary_encode()
+        values = encoded.dictionary
+        if not pa.types.is_floating(values.type):
+            values = values.cast(pa.string())
+            values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
+            if ids and _are_floats(values):
+                values = values.cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(
+            f"{path}: column {name!r} holds a value that is not text or a number. "
+            "Write the file again."
+        ) from None
+    indices = encoded.indices.cast(pa.int32())
+    if pa.types.is_floating(values.type):
+        number = values.to_numpy(zero_copy_only=False)
+        exact = 2.0 ** (np.finfo(number.dtype).nmant + 1)
+        whole = (np.abs(number) < exact) & (number == np.floor(number))
+        lost = ~whole & ~np.isnan(number)
+        if lost.any():
+            row = pc.index(indices, pa.scalar(int(lost.argmax()), pa.int32())).as_py() + 1
+            raise InputError(
+                f"{path}: row {row}: {name!r} is a float with decimals or too large to keep whole "
+                "numbers apart, expected text or integers. Write the column again as text."
+            )
+        values = pa.array(number.astype(float), from_pandas=True).cast(pa.int64()).cast(pa.string())
+    null = pc.is_in(indices, pc.indices_nonzero(values.is_null()).cast(pa.int32()))
+    return pa.DictionaryArray.from_arrays(pc.if_else(null, None, indices), values)
+
+
+def _are_floats(text: pa.Array) -> bool:
+    """Whether all texts are numbers, and some are written as floats."""
+    return bool(
+        pc.all(pc.match_substring_regex(text, _NUMBER)).as_py()
+        and pc.any(pc.match_substring(text, ".")).as_py()
+    )
