@@ -1,14 +1,18 @@
 import csv
 import datetime as dt
 import json
+from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
-from telic.data.pieces import open_pieces
+from telic.data.pieces import Pieces, open_pieces
 from telic.data.queries import joined_group, read_queries, read_query_log
 from telic.data.recognised_columns import shape_of
 from telic.errors import InputError
@@ -114,6 +118,24 @@ def test_aol_counts_a_search_once_however_many_results_were_opened(tmp_path):
     assert [log.queries[q] for q in log.query] == ["tea", "tea", "tea", '"tea']
     assert [log.users[u] for u in log.user] == ["7", "7", "8", "8"]
     assert log.at.tolist() == [hour(1), hour(2), hour(2), hour(3)]
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 2)), min_size=1, max_size=12))
+@settings(max_examples=30)
+def test_aol_counts_the_same_searches_however_the_file_is_cut(searches):
+    rows = {
+        "AnonID": [str(user) for user, _ in searches],
+        "Query": ["tea"] * len(searches),
+        "QueryTime": [f"2006-03-01 0{h}:00:00" for _, h in searches],
+    }
+    table = pa.table(rows)
+    file = Path(__file__)  # which is there, and does not change
+    shape = shape_of(Pieces(file, list(rows), lambda _: iter([table])))
+    for size in range(1, len(searches) + 1):
+        cut = [table[i : i + size] for i in range(0, len(searches), size)]
+        log = read_query_log(Pieces(file, list(rows), lambda _, cut=cut: iter(cut)), shape)
+        found = list(zip((log.users[u] for u in log.user), log.at.tolist(), strict=True))
+        assert found == [(str(user), hour(h)) for (user, h), _ in groupby(searches)]
 
 
 CARD_TEST = {
