@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.errors import InputError
+from telic.evaluate.confidence_level import checked_level
 from telic.hin import Network
 from telic.privacy.attacks.dehin import Attack
 
@@ -133,17 +134,33 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Percentile bootstrap interval of a mean; the unit that is drawn is one entry of `values`.
 
-    Give one value per sampled network, or per user where there is one network only.
+    Give one value per sampled network. Of users who are found or not, take
+    `telic.evaluate.wilson_interval`: where all values are equal, this interval is a point.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Finite numbers, at least one.
+    level : float in (0, 1)
+    draws : int
+        At least 1.
+    seed : int
 
     Examples
     --------
     >>> import numpy as np
-    >>> bootstrap_interval(np.array([1.0, 1.0, 1.0]))
-    (1.0, 1.0)
+    >>> low, high = bootstrap_interval(np.array([0.2, 0.4, 0.6]))
+    >>> round(low, 3), round(high, 3)
+    (0.2, 0.6)
     """
+    checked_level(level)
+    if draws < 1:
+        raise InputError(f"draws: {draws!r}, expected at least 1.")
     values = np.asarray(values, float)
     if not len(values):
         raise InputError("no values to draw from: give at least one.")
+    if not np.isfinite(values).all():
+        raise InputError("values: some are NaN or infinite. Leave those out, or mend them.")
     rng = np.random.default_rng(seed)
     means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
     tail = (1 - level) / 2
