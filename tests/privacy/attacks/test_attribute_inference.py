@@ -134,6 +134,10 @@ def test_a_release_is_matched_with_itself_and_nobody_with_strangers():
     assert twice.first == twice.second == twice.joined
     assert twice.matched == twice.first.unique
     assert twice.joined[:3] == measure(np.array(reference_codes(net)))[:3]
+    narrow = with_ids(net, np.arange(60, dtype=np.int8))
+    wide = with_ids(net, np.r_[2**40, 1:60])
+    for pair in ((narrow, wide), (wide, narrow)):  # ids of different widths
+        assert two_releases(*pair).people == 59
     part = induced(net, {"user": np.arange(30)})
     rest = induced(net, {"user": np.arange(30, 60)})
     with pytest.raises(InputError, match="is in the second"):

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from telic.errors import InputError
 from telic.evaluate.confidence_level import checked_level
 from telic.hin import Network
+from telic.hin.links import int64_ids
 from telic.privacy.attacks.dehin import Attack
 
 
@@ -56,8 +57,7 @@ def same_ids(auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
     known, wanted = auxiliary.ids(node_type), target.ids(node_type)
     if pa.types.is_integer(known.type) != pa.types.is_integer(wanted.type):
         return np.full(len(wanted), -1)
-    place = pc.index_in(wanted.cast(known.type), value_set=known)
-    return pc.fill_null(place, -1).to_numpy().astype(np.int64)
+    return _places(known, wanted)
 
 
 def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
@@ -78,7 +78,7 @@ def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: 
         values = table.column(column)
         if pa.types.is_integer(values.type) != pa.types.is_integer(ids.type):
             raise InputError(f"truth: column {column!r} is {values.type}, the ids {ids.type}.")
-        place = pc.fill_null(pc.index_in(values.cast(ids.type), value_set=ids), -1).to_numpy()
+        place = _places(ids, values)
         if (place < 0).any():
             row = int((place < 0).argmax())
             raise InputError(
@@ -87,6 +87,14 @@ def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: 
         places[column] = place
     truth[places["target"]] = places["auxiliary"]
     return truth
+
+
+def _places(known: pa.Array, wanted: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return where each id stands among the known ones, of the same kind; −1 if it is not there."""
+    if pa.types.is_integer(known.type):
+        known, wanted = int64_ids(known, "ids"), int64_ids(wanted, "ids")
+    place = pc.index_in(wanted.cast(known.type), value_set=known)
+    return pc.fill_null(place, -1).to_numpy().astype(np.int64)
 
 
 def scores(result: Attack, auxiliary_size: int, truth: np.ndarray) -> list[Score]:
