@@ -10,7 +10,7 @@ from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.discovery.by_seeds import group_by_seeds
 from telic.specialty.discovery.discover import discover
-from telic.specialty.discovery.gibbs_lda import GibbsLDA
+from telic.specialty.discovery.gibbs_lda import MAX_TOPICS, PRIORS, GibbsLDA
 from telic.specialty.discovery.pathselclus import fit_pathselclus
 from telic.specialty.recognition.recognise import recognise
 
@@ -33,11 +33,11 @@ def classes(labels):
 
 
 LIMITS = {
-    "topics": (lambda x: lda(n_topics=x), [1, 7], [0]),
-    "rounds": (lambda x: lda(max_iter=x), [1], [0]),
+    "topics": (lambda x: lda(n_topics=x), [1, 7, MAX_TOPICS], [0, 2.0, MAX_TOPICS + 1]),
+    "rounds": (lambda x: lda(max_iter=x), [1], [0, 1.5]),
     "threads of LDA": (lambda x: lda(n_jobs=x), [1, 2], [0]),
-    "alpha": (lambda x: lda(alpha=x), [1e-9, 2.0], [0.0, -1.0, math.nan]),
-    "beta": (lambda x: lda(beta=x), [1e-9, 2.0], [0.0, -1.0, math.nan]),
+    "alpha": (lambda x: lda(alpha=x), PRIORS, [0.0, 1e-320, -1.0, math.inf, math.nan]),
+    "beta": (lambda x: lda(beta=x), PRIORS, [0.0, 1e-320, 1e306, math.inf, math.nan]),
     "counts": (lambda x: lda(np.full((2, 3), x)), [1, 2.0], [0, -1, 0.5]),
     "words": (lambda x: lda().transform(np.ones((2, x))), [6], [5, 7]),
     "seeded cluster": (lambda x: clusters(seeds=x), [-1, 0, 1], [-2, 2]),
