@@ -138,6 +138,28 @@ def test_aol_counts_the_same_searches_however_the_file_is_cut(searches):
         assert found == [(str(user), hour(h)) for (user, h), _ in groupby(searches)]
 
 
+def test_a_column_that_comes_twice_is_refused(tmp_path):
+    rows = "tea,2026-01-01,ten\n"
+    with pytest.raises(InputError, match=r"q.csv: column 'query' comes more than once. Keep one"):
+        read_query_log(*opened(tmp_path, "q.csv", "query,at,query\n" + rows))
+    with pytest.raises(
+        InputError, match=r"columns 'Query', 'query' could each be the phrase\. Say"
+    ):
+        opened(tmp_path, "q.csv", "Query,at,query\n" + rows)
+    named = {"phrase": "query"}
+    pieces = open_pieces(tmp_path / "q.csv")
+    assert read_query_log(pieces, shape_of(pieces, named)).queries == ["ten"]
+    log = read_query_log(*opened(tmp_path, "q.csv", "query,at,,\ntea,2026-01-01,,\n"))
+    assert log.queries == ["tea"]  # of columns that are not read it is no matter
+    twice = pa.table(
+        [pa.array(["tea"]), pa.array([NOW]), pa.array(["ten"])], ["query", "at", "query"]
+    )
+    pq.write_table(twice, tmp_path / "q.parquet")
+    pieces = open_pieces(tmp_path / "q.parquet")
+    with pytest.raises(InputError, match=r"q.parquet: column 'query' comes more than once"):
+        read_query_log(pieces, shape_of(pieces))
+
+
 CARD_TEST = {
     "query_id": "23",
     "session_id": "783",
