@@ -226,7 +226,7 @@ def of_tenant(table: pa.Table, tenant: str, folder: str | Path) -> pa.Table:
 def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.Table:
     """Return a composition for each event whose keystrokes are all there."""
     code = pc.rank(queries["composition"], tiebreaker="dense").to_numpy()
-    place = np.column_stack([code, queries["number"].to_numpy()])
+    place = np.column_stack([code.astype(np.int64), queries["number"].to_numpy()])
     new = np.append(True, (place[1:] != place[:-1]).any(axis=1))[: len(place)]
     left_out["queries that are repeated"] += int((~new).sum())
     queries, (code, number) = queries.filter(pa.array(new)).combine_chunks(), place[new].T
