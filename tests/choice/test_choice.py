@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from telic.choice import (
     Choices,
     descend,
     fit_groups,
     fit_pooled,
+    gap_bound,
     learn_online,
     leave_one_group_out,
 )
@@ -198,6 +200,11 @@ def test_annealing_spends_its_steps_early():
         ({"group": [0, 2, 1]}, "group"),
         ({"group": []}, "group"),
         ({"group": [[0, 1]]}, "group"),
+        ({"offset": [[0.0], [0.0]]}, r"offset \(2, 1\): expected \(rows, d\) and \(rows,\)"),
+        ({"chosen": [0.9]}, "chosen is float64 of shape .* expected a list of whole numbers"),
+        ({"chosen": [[1]]}, "chosen is int64 of shape"),
+        ({"start": [[0], [2]]}, "start is int64 of shape"),
+        ({"group": [0.0, 1.5]}, "group is float64"),
     ],
 )
 def test_bad_choices_are_named(change, message):
@@ -222,6 +229,34 @@ def test_bad_parameters_are_named():
             learn_online(choices, np.zeros(choices.x.shape[1]), step_size=step_size)
     with pytest.raises(InputError, match="schedule"):
         learn_online(choices, np.zeros(3), step_size=1.0, schedule="never")
+    fitted = fit_pooled(choices, l2=1.0)
+    for value in (np.nan, np.inf, -np.inf):
+        weights = np.array([value, 0, 0])
+        for call, name in (
+            (lambda w: fit_groups(choices, l2=1.0, center=w), "center"),
+            (lambda w: learn_online(choices, w, step_size=1.0), "initial"),
+            (lambda w: learn_online(choices, fitted, step_size=1.0, center=w), "center"),
+            (lambda w: leave_one_group_out(choices, w, l2=1.0), "pooled"),
+        ):
+            with pytest.raises(InputError, match=f"{name} must be finite"):
+                call(weights)
+        for call, name in (
+            (lambda x: learn_online(choices, fitted, step_size=1.0, l2=x), "l2"),
+            (lambda x: leave_one_group_out(choices, fitted, l2=x), "l2"),
+            (lambda x: gap_bound(choices, fitted, l2=x), "l2"),
+            (lambda x: fit_groups(choices, l2=1.0, tol=x), "tol"),
+        ):
+            with pytest.raises(InputError, match=f"{name} is {value}, expected a number >"):
+                call(value)
+    with pytest.raises(InputError, match=r"center has shape \(2, 3\), expected \(3,\) or \(4, 3\)"):
+        fit_groups(choices, l2=1.0, center=np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(("x", "offset"), [(1e200, 0.0), (1.0, -1.7e308)])
+def test_a_fit_that_overflows_does_not_count_as_converged(x, offset):
+    choices = Choices(x=[[0.0], [x]], offset=[-offset, offset], start=[0, 2], chosen=[1])
+    with pytest.warns(ConvergenceWarning, match="1 of 1 groups did not converge; scale the feat"):
+        fit_groups(choices, l2=1.0)
 
 
 def buckets_of(sizes, d, *, slots, piece):

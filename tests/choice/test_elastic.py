@@ -117,6 +117,11 @@ def test_scores_and_gradient_follow_the_definition(seed):
             "shared_start",
         ),
         ({"offset": [0.0, np.inf]}, "finite"),
+        (
+            {"outcome": [0.4, 1.0]},
+            "outcome is float64 of shape .* expected a list of whole numbers",
+        ),
+        ({"context_entry": [0.4]}, "context_entry is float64"),
     ],
 )
 def test_bad_factored_choices_are_refused(change, message):

@@ -57,6 +57,29 @@ CARD = {
 }
 
 
+NO_LISTS = ["['s', 'si']", '"si"', "si", {"s": "si"}, 5, [["s"]], [1], "null", '["\\ud800"]']
+
+
+@pytest.mark.parametrize("given", NO_LISTS)
+def test_prefixes_that_are_no_list_of_texts_are_named(given, tmp_path):
+    file = tmp_path / "train.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in (CARD, CARD | {"prefixes": given})))
+    with pytest.raises(InputError, match=r"train.jsonl: row 2: column 'prefixes': .* no list"):
+        read_amazon_qac(file)
+
+
+def test_a_bad_time_is_named_with_file_and_row_of_any_piece(tmp_path, monkeypatch):
+    monkeypatch.setattr("telic.data.pieces.PIECE", 2)
+    file = tmp_path / "train.jsonl"
+    rows = [CARD, CARD, CARD, CARD | {"search_time": "noon"}, CARD]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=r"train.jsonl: row 4: column 'search_time' is string"):
+        read_amazon_qac(file)
+    table = pa.Table.from_pylist([amazon()])
+    with pytest.raises(InputError, match="the table: column 'prefixes' comes more than once"):
+        read_amazon_qac(table.append_column("prefixes", table["prefixes"]))
+
+
 def test_amazon_times_may_be_text_without_a_zone(tmp_path):
     file = tmp_path / "train.jsonl"
     file.write_text(json.dumps(CARD) + "\n" + json.dumps(CARD | {"query_id": "13"}) + "\n")

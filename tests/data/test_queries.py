@@ -1,14 +1,18 @@
 import csv
 import datetime as dt
 import json
+from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
-from telic.data.pieces import open_pieces
+from telic.data.pieces import Pieces, open_pieces
 from telic.data.queries import joined_group, read_queries, read_query_log
 from telic.data.recognised_columns import shape_of
 from telic.errors import InputError
@@ -114,6 +118,46 @@ def test_aol_counts_a_search_once_however_many_results_were_opened(tmp_path):
     assert [log.queries[q] for q in log.query] == ["tea", "tea", "tea", '"tea']
     assert [log.users[u] for u in log.user] == ["7", "7", "8", "8"]
     assert log.at.tolist() == [hour(1), hour(2), hour(2), hour(3)]
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 2)), min_size=1, max_size=12))
+@settings(max_examples=30)
+def test_aol_counts_the_same_searches_however_the_file_is_cut(searches):
+    rows = {
+        "AnonID": [str(user) for user, _ in searches],
+        "Query": ["tea"] * len(searches),
+        "QueryTime": [f"2006-03-01 0{h}:00:00" for _, h in searches],
+    }
+    table = pa.table(rows)
+    file = Path(__file__)  # which is there, and does not change
+    shape = shape_of(Pieces(file, list(rows), lambda _: iter([table])))
+    for size in range(1, len(searches) + 1):
+        cut = [table[i : i + size] for i in range(0, len(searches), size)]
+        log = read_query_log(Pieces(file, list(rows), lambda _, cut=cut: iter(cut)), shape)
+        found = list(zip((log.users[u] for u in log.user), log.at.tolist(), strict=True))
+        assert found == [(str(user), hour(h)) for (user, h), _ in groupby(searches)]
+
+
+def test_a_column_that_comes_twice_is_refused(tmp_path):
+    rows = "tea,2026-01-01,ten\n"
+    with pytest.raises(InputError, match=r"q.csv: column 'query' comes more than once. Keep one"):
+        read_query_log(*opened(tmp_path, "q.csv", "query,at,query\n" + rows))
+    with pytest.raises(
+        InputError, match=r"columns 'Query', 'query' could each be the phrase\. Say"
+    ):
+        opened(tmp_path, "q.csv", "Query,at,query\n" + rows)
+    named = {"phrase": "query"}
+    pieces = open_pieces(tmp_path / "q.csv")
+    assert read_query_log(pieces, shape_of(pieces, named)).queries == ["ten"]
+    log = read_query_log(*opened(tmp_path, "q.csv", "query,at,,\ntea,2026-01-01,,\n"))
+    assert log.queries == ["tea"]  # of columns that are not read it is no matter
+    twice = pa.table(
+        [pa.array(["tea"]), pa.array([NOW]), pa.array(["ten"])], ["query", "at", "query"]
+    )
+    pq.write_table(twice, tmp_path / "q.parquet")
+    pieces = open_pieces(tmp_path / "q.parquet")
+    with pytest.raises(InputError, match=r"q.parquet: column 'query' comes more than once"):
+        read_query_log(pieces, shape_of(pieces))
 
 
 CARD_TEST = {

@@ -224,6 +224,38 @@ def test_what_cannot_be_used_is_counted_by_its_reason(folder):
     }
 
 
+def test_what_is_told_twice_counts_once_and_what_lacks_a_part_is_counted(folder):
+    parts = "client_id", "user_query", "timestamp"
+    at = folder(
+        [
+            *[typed("whole", 1, "t")] * 2,
+            typed("whole", 2, "te"),
+            *[typed("of nobody", 1, "t"), typed("of nobody", 2, "te")],
+            *(typed(part, 1, "t") for part in parts),
+            *(typed(part, 2, "te") | {part: None} for part in parts),
+        ],
+        [
+            sent("whole", 2),
+            *(sent(part, 2) for part in parts),
+            {key: of for key, of in sent("of nobody", 2).items() if key != "message"},
+            sent("of nobody", 2) | {"timestamp": None},
+        ],
+    )
+    table, left_out = read_ubi(at)
+    assert [stroke["prefix"] for stroke in table["keystrokes"][0].as_py()] == ["t", "te"]
+    assert left_out == {
+        "queries that are repeated": 1,
+        "submissions without a query or a time": 2,
+        "submissions with a keystroke without a user, a text or a time": 3,
+    }
+    assert read_compositions(at).skipped == left_out
+    folder([typed("a", 1, "t")], [sent("a", 1) | {"timestamp": None}])
+    with pytest.raises(InputError, match="holds no composition"):
+        read_compositions(at)
+    folder([], [sent("a", 1)])
+    assert read_ubi(at)[1] == {"submissions without keystrokes": 1}
+
+
 def test_files_are_read_together_and_broken_ones_named(folder):
     at = folder([typed("a", 1, "t")], [sent("a", 1)])
     (at / "queries-2.jsonl").write_text(json.dumps(typed("b", 1, "t")) + "\n")

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from telic.evaluate.paired import paired_proportions, paired_t_test
+from telic.errors import InputError
+from telic.evaluate.off_policy import ips
+from telic.evaluate.paired import difference_interval, paired_proportions, paired_t_test
+from telic.evaluate.repeated_cv import nadeau_bengio_interval
 
 
 def test_the_interval_covers_and_the_test_keeps_its_level():
@@ -37,6 +40,34 @@ def test_the_interval_is_walds_after_half_an_item_in_each_cell():
         half = stats.norm.interval(level)[1] * error
         found = paired_proportions(only_a, only_b, n, level=level)
         assert (found.low, found.high) == pytest.approx((one - other - half, one - other + half))
+
+
+def test_the_interval_of_differences_is_that_of_the_proportions_and_within_their_range():
+    for only_a, only_b, n in ((40, 10, 200), (0, 0, 12), (1, 0, 1), (0, 9, 9)):
+        found = paired_proportions(only_a, only_b, n)
+        differences = np.repeat([1.0, -1.0, 0.0], [only_a, only_b, n - only_a - only_b])
+        assert difference_interval(differences) == pytest.approx((found.low, found.high))
+        assert -1 <= found.low < found.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: paired_proportions(5, 5, 3), "only_a 5, only_b 5 of total 3"),
+        (lambda: paired_proportions(-1, 5, 9), "only_a -1"),
+        (lambda: paired_t_test([1.0, 2.0], [0.0], [0, 1]), r"shapes \(2,\), \(1,\) and \(2,\)"),
+        (lambda: difference_interval([]), "differences: shape"),
+        (lambda: difference_interval([np.nan]), "differences: shape"),
+        (lambda: paired_proportions(3, 1, 10, level=95), "level: 95"),
+        (lambda: paired_t_test([1.0, 2.0], [0.0, 1.0], [0, 1], level=95), "level: 95"),
+        (lambda: difference_interval([0.0], level=95), "level: 95"),
+        (lambda: nadeau_bengio_interval([0.1, 0.2], level=95), "level: 95"),
+        (lambda: ips(np.ones(2), np.ones(2), np.ones(2), np.arange(2), level=95), "level: 95"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
 
 
 def test_the_exact_test_is_a_fair_coin_on_both_sides():

@@ -62,4 +62,5 @@ def test_both_five_by_two_tests_are_two_sided_and_see_the_sign():
     for check in (five_by_two_t, nadeau_bengio, paired_t):
         assert check(-D).p_value == pytest.approx(check(D).p_value)
         assert check(-D).statistic == pytest.approx(-check(D).statistic)
+        assert check(np.full((5, 2), -0.5)) == (-np.inf, 0.0)
     assert five_by_two_f(-D) == pytest.approx(five_by_two_f(D))

@@ -5,12 +5,13 @@ import pyarrow as pa
 import pytest
 
 from telic.errors import InputError
-from telic.hin import Schema, network_from_arrays
+from telic.hin import Network, Schema, network_from_arrays
 from telic.privacy import (
     Adversary,
     Auxiliary,
     Limits,
     LinkErrors,
+    UtilityLoss,
     advise,
     apply_steps,
     attack,
@@ -122,7 +123,19 @@ REFUSED = {
         lambda: read_truth(pa.table({"target": ["0"], "auxiliary": [0]}), NETWORK, NETWORK, "user"),
         "truth: column 'target' is string, the ids int64",
     ),
+    **{
+        f"weights of {share}": (
+            lambda share=share: utility_loss(NETWORK, NETWORK).total(
+                dict.fromkeys(UtilityLoss.__slots__, share)
+            ),
+            "utility: weights .* expected numbers from 0, not all 0",
+        )
+        for share in (-5, float("nan"), float("inf"), 0)
+    },
     "no value": (lambda: bootstrap_interval(np.array([])), "no values to draw from"),
+    "a value that is none": (lambda: bootstrap_interval(np.array([1, np.nan])), "values: some are"),
+    "a level in per cent": (lambda: bootstrap_interval(np.ones(2), level=95), "level: 95"),
+    "no draw": (lambda: bootstrap_interval(np.ones(2), draws=0), "draws: 0, expected at least 1"),
     "a loss that is none": (
         lambda: utility_loss(NETWORK, NETWORK).total({"joy": 1.0}),
         "utility: 'joy' is no loss. Losses are",
@@ -155,9 +168,15 @@ def test_who_is_not_there_is_named_with_the_row_of_the_truth(column, row):
     assert read_truth(
         pa.table({"target": [2], "auxiliary": [3]}), NETWORK, NETWORK, "user"
     ).tolist() == [-1, -1, 3, -1]
-    both[column][row] = 9
-    with pytest.raises(InputError, match=f"truth: row {row + 1}: 9 is not in the {column} network"):
-        read_truth(pa.table(both), NETWORK, NETWORK, "user")
+    ids = pa.array(range(4), pa.int8())
+    narrow = Network(
+        NETWORK.schema, {"user": NETWORK.nodes["user"].set_column(0, "id", ids)}, NETWORK.links
+    )
+    for network, stranger in ((NETWORK, 9), (narrow, 2**40)):
+        both[column][row] = stranger
+        message = f"truth: row {row + 1}: {stranger} is not in the {column} network"
+        with pytest.raises(InputError, match=message):
+            read_truth(pa.table(both), network, network, "user")
 
 
 NEXT = np.nextafter

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from telic.errors import InputError
 
@@ -31,7 +32,8 @@ class Choices:
     Raises
     ------
     InputError
-        If shapes disagree, a chosen row lies outside its choice, or a number is not finite.
+        If shapes disagree, a position is no whole number, a chosen row lies outside its choice, or
+        a number is not finite.
 
     Examples
     --------
@@ -46,17 +48,20 @@ class Choices:
     group: np.ndarray = None  # type: ignore[assignment]  # set below
 
     def __post_init__(self) -> None:
-        def put(name: str, dtype: type) -> np.ndarray:
-            array: np.ndarray = np.ascontiguousarray(getattr(self, name), dtype)
+        def put(name: str, array: np.ndarray) -> np.ndarray:
             object.__setattr__(self, name, array)
             return array
 
-        x, offset = put("x", np.float64), put("offset", np.float64)
-        start, chosen = put("start", np.int64), put("chosen", np.int64)
-        if self.group is None:
-            object.__setattr__(self, "group", np.array([0, len(chosen)]))
-        group = put("group", np.int64)
-        if x.ndim != 2 or len(offset) != len(x):
+        x, offset = (
+            put(name, np.ascontiguousarray(getattr(self, name), np.float64))
+            for name in ("x", "offset")
+        )
+        start, chosen = (
+            put(name, positions(name, getattr(self, name))) for name in ("start", "chosen")
+        )
+        group = [0, len(chosen)] if self.group is None else self.group
+        group = put("group", positions("group", group))
+        if x.ndim != 2 or offset.shape != x.shape[:1]:
             raise InputError(
                 f"x has shape {x.shape} and offset {offset.shape}: expected (rows, d) and (rows,)."
             )
@@ -68,7 +73,6 @@ class Choices:
             raise InputError(f"choice {bad}: its chosen row is not among its own candidates.")
         if (
             not group.size
-            or group.ndim != 1
             or group[0] != 0
             or group[-1] != len(chosen)
             or (np.diff(group) < 0).any()
@@ -110,3 +114,35 @@ class Choices:
         weights = np.asarray(weights, float)
         expected = self.probabilities(weights) @ self.x
         return expected - self.x[self.chosen].sum(axis=0) + l2 * weights
+
+
+def positions(name: str, values: ArrayLike, dtype: type = np.int64) -> np.ndarray:
+    """Return a list of positions.
+
+    Raises
+    ------
+    InputError
+        If they are no whole numbers: 0.9 would become 0.
+    """
+    given = np.asarray(values)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name} is {given.dtype} of shape {given.shape}, expected a list of whole numbers."
+        )
+    return np.ascontiguousarray(given, dtype)
+
+
+def row_a_group(name: str, rows: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
+    """Return weights of the shape (g, d), given a row for each group or one for all.
+
+    Raises
+    ------
+    InputError
+        If they have another shape, or a number is not finite.
+    """
+    given = np.asarray(rows, float)
+    if given.shape not in (shape, shape[1:], ()):
+        raise InputError(f"{name} has shape {given.shape}, expected {shape[1:]} or {shape}.")
+    if not np.isfinite(given).all():
+        raise InputError(f"{name} must be finite; look for NaN or inf.")
+    return np.broadcast_to(given, shape)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from telic.choice.choices import Choices
+from telic.choice.choices import Choices, positions
 from telic.errors import InputError
 from telic.kernels import kernel
 
@@ -98,17 +98,16 @@ class FactoredChoices:
             object.__setattr__(self, "shared_value", np.zeros(0))
         for name, dtype in (
             ("outcome", np.int32),
-            ("offset", np.float64),
             ("start", np.int64),
             ("chosen", np.int64),
             ("context_start", np.int64),
             ("context_entry", np.int32),
-            ("context_value", np.float64),
             ("shared_start", np.int64),
             ("shared_feature", np.int32),
-            ("shared_value", np.float64),
         ):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype))
+            object.__setattr__(self, name, positions(name, getattr(self, name), dtype))
+        for name in ("offset", "context_value", "shared_value"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
         # The rows and the chosen ones are checked where every conditional logit is.
         Choices(np.empty((len(self.outcome), 0)), self.offset, self.start, self.chosen)
         for what, start, owners, position, value, size in (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telic.choice.choices import Choices
+from telic.choice.choices import Choices, row_a_group
 from telic.choice.logit_kernels import add_moments
 from telic.errors import InputError, warn_unconverged
 from telic.kernels import kernel
@@ -62,14 +62,11 @@ def fit_groups(
     >>> fit_groups(choices, l2=0.1).round(4)
     array([[1.6335]])
     """
-    if not 0 < l2 < np.inf:
-        raise InputError(
-            f"l2 is {l2}, expected a number > 0: without it the optimum need not exist."
-        )
+    _check_l2(l2)
+    if not 0 <= tol < np.inf:
+        raise InputError(f"tol is {tol}, expected a number >= 0.")
     g, d = len(choices.group) - 1, choices.x.shape[1]
-    center = np.broadcast_to(np.zeros(d) if center is None else np.asarray(center, float), (g, d))
-
-    given = {"center": center}
+    given = {"center": row_a_group("center", 0.0 if center is None else center, (g, d))}
     if executor is None:
         found = _newton(choices, given, l2=l2, tol=tol, threads=os.cpu_count() or 1)
     else:
@@ -118,8 +115,9 @@ def leave_one_group_out(
     float64 array of shape (g, d)
         Row u is what `fit_pooled` finds, to that accuracy, when the choices of u are left out.
     """
-    g, d = len(choices.group) - 1, len(pooled)
-    given = {"weights": np.tile(np.asarray(pooled, float), (g, 1))}
+    _check_l2(l2)
+    g, d = len(choices.group) - 1, choices.x.shape[1]
+    given = {"weights": np.ascontiguousarray(row_a_group("pooled", pooled, (g, d)))}
     if executor is None:
         found = _slopes(choices, given, threads=os.cpu_count() or 1)
     else:
@@ -150,6 +148,7 @@ def gap_bound(choices: Choices, weights: np.ndarray, *, l2: float) -> float:
     >>> gap_bound(choices, fit_pooled(choices, l2=0.1), l2=0.1) < 1e-9
     True
     """
+    _check_l2(l2)
     gradient = choices.gradient(weights, l2=l2)
     return float(gradient @ gradient) / (2 * l2)
 
@@ -179,6 +178,14 @@ def descend(
     return np.array(path)
 
 
+def _check_l2(l2: float) -> None:
+    if not 0 < l2 < np.inf:
+        raise InputError(
+            f"l2 is {l2}, expected a number > 0: without it the optimum need not exist."
+        )
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows does not converge, and is said
 def _newton(
     choices: Choices,
     given: Mapping[str, np.ndarray],
@@ -211,8 +218,10 @@ def _newton(
         w[better] = trial[better]
         for old, new in zip((value, gradient, hessian), found, strict=True):
             old[better] = new[better]
-    # Rounding may end the line search a hair above `tol`; only more than that is worth a word.
-    return {"weights": w, "unconverged": decrement > max(1e-6, tol) * (1 + abs(value))}
+    # Rounding may end the line search a hair above `tol`; only more than that is worth a word. What
+    # overflowed, to NaN or an infinite objective, has not converged.
+    converged = (decrement <= max(1e-6, tol) * (1 + abs(value))) & np.isfinite(value)
+    return {"weights": w, "unconverged": ~converged}
 
 
 def _solve(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:

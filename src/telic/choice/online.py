@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telic.choice.choices import Choices
+from telic.choice.choices import Choices, row_a_group
 from telic.choice.logit_kernels import softmax_rows
 from telic.choice.step_schedule import Schedule, step_after
 from telic.errors import InputError
@@ -66,9 +66,11 @@ def learn_online(
         raise InputError(f"schedule is {schedule!r}, expected 'annealed' or 'steady'.")
     if not 0 < step_size < np.inf:
         raise InputError(f"step_size is {step_size}, expected a number > 0.")
+    if not 0 <= l2 < np.inf:
+        raise InputError(f"l2 is {l2}, expected a number >= 0.")
     shape = (len(choices.group) - 1, choices.x.shape[1])
     given = {
-        name: np.ascontiguousarray(np.broadcast_to(np.asarray(rows, float), shape))
+        name: np.ascontiguousarray(row_a_group(name, rows, shape))
         for name, rows in (("initial", initial), ("center", 0.0 if center is None else center))
     }
     steps = partial(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from telic.data.contracts import COMPOSITIONS, OPTIONAL, TIMESTAMP
 from telic.data.pieces import open_pieces
-from telic.data.tables import describe, is_text, read_table
+from telic.data.tables import describe, is_text, read_table, refuse_repeated
 from telic.errors import InputError
 
 
@@ -34,15 +34,20 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
         If a column is missing, or a row has no prefix or times in a wrong order.
     """
     named = ["session_id", "query_id", "final_search_term", "search_time"]
-    tables = [source] if isinstance(source, pa.Table) else None
-    held = source.column_names if isinstance(source, pa.Table) else open_pieces(source).columns
+    called = describe(source)
+    if isinstance(source, pa.Table):
+        held, read = source.column_names, lambda _: iter([source])
+    else:
+        opened = open_pieces(source)
+        held, read = opened.columns, opened.read
     test = "prefix" in held and "prefixes" not in held
     first = "prefix_typed_time" if test else "first_prefix_typed_time"
     named += ["prefix" if test else "prefixes", first]
-    if tables is None and all(name in held for name in named):
-        pieces = open_pieces(source).read(named)
+    refuse_repeated(called, held, named)
+    if all(name in held for name in named):
+        pieces = read(named)
     else:
-        pieces = iter(tables or [pa.table(dict.fromkeys(held, pa.nulls(0)))])
+        pieces = iter([pa.table(dict.fromkeys(held, pa.nulls(0)))])
     schema = pa.schema(
         [
             ("session_id", pa.string()),
@@ -57,15 +62,35 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
     columns = [f for f in COMPOSITIONS if f.name not in OPTIONAL]
     for piece in pieces:
         if not test and "prefixes" in piece.column_names and is_text(piece["prefixes"].type):
-            lists = [None if t is None else json.loads(t) for t in piece["prefixes"].to_pylist()]
+            lists = [
+                _prefixes(text, f"{called}: row {row}")
+                for row, text in enumerate(piece["prefixes"].to_pylist(), number + 1)
+            ]
             at = piece.column_names.index("prefixes")
             piece = piece.set_column(at, "prefixes", pa.array(lists, pa.list_(pa.string())))
         rows = []
-        for row in read_table(piece, schema).to_pylist():
+        for row in read_table(piece, schema, called=called, before=number).to_pylist():
             number += 1
-            rows.append(_amazon_composition(row, first, f"{describe(source)}: row {number}"))
+            rows.append(_amazon_composition(row, first, f"{called}: row {number}"))
         out.append(pa.Table.from_pylist(rows, schema=pa.schema(columns)))
     return pa.concat_tables(out)
+
+
+def _prefixes(text: str | None, where: str) -> list[str | None] | None:
+    """Read a list of texts that is written as JSON."""
+    if text is None:
+        return None
+    try:
+        read = json.loads(text)
+        if not isinstance(read, list):  # of a text Arrow would make a list of its letters
+            raise TypeError
+        pa.array(read, pa.string())
+    except (ValueError, TypeError, RecursionError):
+        raise InputError(
+            f"{where}: column 'prefixes': {text[:60]!r} is no list of texts in JSON, expected such "
+            'as ["t", "te"]. Correct it.'
+        ) from None
+    return read
 
 
 def _amazon_composition(row: dict[str, Any], first: str, where: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from telic.data.csv_separators import TORN, csv_stream, is_compressed, separator_of
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
-from telic.data.tables import check_once, no_such_file
+from telic.data.tables import no_such_file, refuse_repeated
 from telic.errors import InputError
 
 PIECE = 65_536
@@ -145,7 +145,7 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
             names = read.column_names = published
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
-        check_once(path, names, wanted)
+        refuse_repeated(path, names, wanted)
         # Text stays as it is written: "007" is no number and "nan" is a phrase.
         convert = pyarrow.csv.ConvertOptions(
             include_columns=list(wanted),
@@ -173,7 +173,7 @@ def _parquet(path: Place) -> Pieces:
     rows = min(PIECE, max(int(_BLOCK / widest), 1))
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
-        check_once(path, file.schema_arrow.names, wanted)
+        refuse_repeated(path, file.schema_arrow.names, wanted)
         try:
             for batch in file.iter_batches(rows, columns=list(wanted)):
                 yield pa.Table.from_batches([batch])

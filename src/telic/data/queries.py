@@ -111,6 +111,7 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
     placed: dict[str, list[np.ndarray]] = {role: [] for role in groups}
     if groups and ("past" in shape.roles or shape.name.startswith("AOL")):
         raise InputError(f"{pieces.path}: {shape.name} has no {' or '.join(groups)}.")
+    last = np.full((1, 3), -1)  # of the piece before: a search may go on in the next piece
     for _, part in checked_rows(pieces, shape, on_bad_row, skipped):
         for role, values in groups.items():
             placed[role].append(_numbered(part[role], values))
@@ -122,8 +123,9 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
         if "past" in part.column_names:
             query, at, user, count = _with_past(part["past"], numbers, query, at, user)
         if shape.name.startswith("AOL"):
-            new = np.ones(n, bool)
-            new[1:] = (query[1:] != query[:-1]) | (at[1:] != at[:-1]) | (user[1:] != user[:-1])
+            rows = np.vstack([last, np.column_stack([query, at, user])])
+            new = (rows[1:] != rows[:-1]).any(axis=1)
+            last = rows[-1:]
             query, at, user, count = query[new], at[new], user[new], count[new]
         for name, values in zip(found, (query, at, user, count), strict=True):
             found[name].append(values)

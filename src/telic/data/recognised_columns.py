@@ -141,14 +141,29 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
                 f"{pieces.path}: has no column {column!r} for --column {role}={column}; found "
                 f"{names}."
             )
-    lower: dict[str, str] = {}
-    for name in names:
-        lower.setdefault(name.lower(), name)
+    lower: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        lower.setdefault(name.lower(), []).append(name)
     for called, kind, tell, roles in _KNOWN:
         if all(column in lower for column in tell):
-            found = {role: lower[column] for role, column in roles.items() if column in lower}
+            found = {
+                role: _only(pieces, role, lower[column])
+                for role, column in roles.items()
+                if column in lower and role not in named
+            }
             return _shape(called, kind, found | named, names)
     return _by_usual_names(pieces, names, named)
+
+
+def _only(pieces: Pieces, role: str, fits: Sequence[str]) -> str:
+    """Return the one column that fits a role."""
+    if len(fits) > 1:
+        either = ", ".join(repr(name) for name in fits)
+        raise InputError(
+            f"{pieces.path}: columns {either} could each be the {role}. Say which with "
+            f"--column {role}={fits[0]}."
+        )
+    return fits[0]
 
 
 def _shape(called: str, kind: Kind, roles: dict[str, str], names: Sequence[str]) -> Shape:
@@ -163,16 +178,9 @@ def _shape(called: str, kind: Kind, roles: dict[str, str], names: Sequence[str])
 def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str]) -> Shape:
     roles = dict(named)
     for role, usual in USUAL.items():
-        fits = [n for n in names if n.lower() in usual and n not in named.values()]
-        if role in roles or not fits:
-            continue
-        if len(fits) > 1:
-            either = ", ".join(repr(name) for name in fits)
-            raise InputError(
-                f"{pieces.path}: columns {either} could each be the {role}. Say which with "
-                f"--column {role}={fits[0]}."
-            )
-        roles[role] = fits[0]
+        fits = [n for n in dict.fromkeys(names) if n.lower() in usual and n not in named.values()]
+        if role not in roles and fits:
+            roles[role] = _only(pieces, role, fits)
     if "phrase" not in roles:
         alone = " A file without a line of column names is read as .txt." if len(names) == 1 else ""
         raise InputError(

@@ -1,6 +1,7 @@
 """Read a Parquet or CSV file and hold it to a schema: names, types, nulls."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -30,7 +31,12 @@ _LONGEST_LINE = 2**24  # bytes; a longer text is refused by the file's name alon
 
 
 def read_table(
-    source: str | Path | pa.Table, schema: pa.Schema, *, optional: Collection[str] = ()
+    source: str | Path | pa.Table,
+    schema: pa.Schema,
+    *,
+    optional: Collection[str] = (),
+    called: str = "",
+    before: int = 0,
 ) -> pa.Table:
     """Read the columns of `schema` from a file and cast them to its types.
 
@@ -43,6 +49,10 @@ def read_table(
         What is expected. Columns beyond it are ignored; struct fields may come in any order.
     optional : collection of str
         Columns that may be absent; they are then absent from the result.
+    called : str, optional
+        What messages call a table that is a piece of something, and
+    before : int
+        how many of its rows come before the piece.
 
     Returns
     -------
@@ -56,7 +66,7 @@ def read_table(
         If the file cannot be read, a column is missing, or its type does not fit.
     """
     table = source if isinstance(source, pa.Table) else _read(Path(source), schema)
-    path = describe(source)
+    path = called or describe(source)
     missing = [f.name for f in schema if f.name not in table.column_names]
     required = [name for name in missing if name not in optional]
     if required:
@@ -66,15 +76,17 @@ def read_table(
             "docs/reference/data-contracts.md."
         )
     fields = [field for field in schema if field.name not in missing]
-    check_once(path, table.column_names, [field.name for field in fields])
+    refuse_repeated(path, table.column_names, [field.name for field in fields])
     columns = []
     for field in fields:
         column = table[field.name]
         try:
             columns.append(_fit(one_chunk(column), field.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+            row = _first_unfit(one_chunk(column), field.type)
+            where = path if row is None else f"{path}: row {before + row + 1}"
             raise InputError(
-                f"{path}: column {field.name!r} is {column.type}, expected {field.type} "
+                f"{where}: column {field.name!r} is {column.type}, expected {field.type} "
                 f"({_first_line(error)}). Convert the column."
             ) from None
     # Nullable: which rows break a promise of "no nulls" is for the caller to name.
@@ -82,11 +94,11 @@ def read_table(
     return pa.table(columns, schema=pa.schema(loose, metadata=table.schema.metadata))
 
 
-def check_once(source: object, names: Sequence[str], wanted: Iterable[str]) -> None:
-    """Raise InputError if one of the wanted columns is there more than once."""
+def refuse_repeated(path: object, names: Sequence[str], wanted: Iterable[str]) -> None:
+    """Raise InputError if a column that is wanted comes more than once among the names."""
     for name in wanted:
         if names.count(name) > 1:
-            raise InputError(f"{source}: column {name!r} comes more than once. Keep one of them.")
+            raise InputError(f"{path}: column {name!r} comes more than once. Keep one of them.")
 
 
 def describe(source: str | Path | pa.Table) -> str:
@@ -272,6 +284,19 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
             return times_of(array).cast(kind)
         return array.cast(kind, safe=not _has_nanoseconds(array.type))
     return array.cast(kind)
+
+
+def _first_unfit(array: pa.Array, kind: pa.DataType) -> int | None:
+    """Return the first row that cannot be cast; None if it is the column's type that cannot."""
+
+    def unfit(rows: int) -> bool:
+        try:
+            _fit(array.slice(0, rows), kind)
+        except (pa.ArrowException, KeyError):
+            return True
+        return False
+
+    return None if unfit(0) else bisect_left(range(1, len(array) + 1), True, key=unfit)
 
 
 def _first_line(error: Exception) -> str:

@@ -190,7 +190,9 @@ def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
     named = pc.struct_field(queries["query_attributes"], "composition")
     number = pc.struct_field(queries["query_attributes"], "keystroke")
     usable = pc.and_(pc.is_valid(named), pc.greater(number, 0)).fill_null(False)
-    left_out["queries that name no composition"] += len(queries) - pc.sum(usable).as_py()
+    left_out["queries that name no composition"] += (
+        len(queries) - pc.sum(usable, min_count=0).as_py()
+    )
     queries = (
         queries.append_column("composition", named)
         .append_column("number", number)
@@ -224,10 +226,19 @@ def of_tenant(table: pa.Table, tenant: str, folder: str | Path) -> pa.Table:
 def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.Table:
     """Return a composition for each event whose keystrokes are all there."""
     code = pc.rank(queries["composition"], tiebreaker="dense").to_numpy()
-    number = queries["number"].to_numpy()
+    place = np.column_stack([code.astype(np.int64), queries["number"].to_numpy()])
+    new = np.append(True, (place[1:] != place[:-1]).any(axis=1))[: len(place)]
+    left_out["queries that are repeated"] += int((~new).sum())
+    queries, (code, number) = queries.filter(pa.array(new)).combine_chunks(), place[new].T
+    told = pc.and_(pc.is_valid(events["message"]), pc.is_valid(events["timestamp"]))
+    left_out["submissions without a query or a time"] += len(events) - pc.sum(told).as_py()
+    events = events.filter(told).combine_chunks()
     starts = np.searchsorted(code, code)  # where each keystroke's composition begins
     last = pc.index_in(events["query_id"], value_set=queries["query_id"].combine_chunks())
     row = last.fill_null(-1).to_numpy()
+    untold = np.any(
+        [queries[name].is_null() for name in ("client_id", "user_query", "timestamp")], 0
+    )
     blank = pc.equal(pc.fill_null(queries["user_query"], ""), "").to_numpy()
     order = np.lexsort((row, times_of(events["timestamp"].combine_chunks()).cast(pa.int64())))
     seen: set[int] = set()
@@ -244,6 +255,8 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
             left_out["submissions of which nothing was typed"] += 1
         elif number[start] != 1 or number[row[e]] != end - start:
             left_out["submissions with a keystroke missing"] += 1
+        elif untold[first:end].any():
+            left_out["submissions with a keystroke without a user, a text or a time"] += 1
         elif start in seen:
             left_out["submissions that are repeated"] += 1
         else:

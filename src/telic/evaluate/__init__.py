@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from telic.evaluate.paired import PairedTest, paired_t_test
     from telic.evaluate.position_bias import examination
     from telic.evaluate.reciprocal_rank import mean_reciprocal_rank, reciprocal_ranks, success_rate
+    from telic.evaluate.wilson import wilson_interval
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -30,4 +31,5 @@ __all__ = [
     "standard_deviations",
     "success_rate",
     "team_draft",
+    "wilson_interval",
 ]

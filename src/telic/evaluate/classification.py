@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from telic.errors import InputError
+from telic.evaluate.confidence_level import checked_level
 from telic.kernels import kernel
 
 
@@ -119,8 +120,7 @@ def auc_interval(
     >>> [round(value, 3) for value in interval]
     [0.889, 0.581, 1.0, 0.157]
     """
-    if not 0 < level < 1:
-        raise InputError(f"level: {level!r}, expected a number between 0 and 1.")
+    checked_level(level)
     if scale not in ("logit", "identity"):
         raise InputError(f"scale: {scale!r}, expected 'logit' or 'identity'.")
     positive, scores = checked_scores(y, scores, pos_label, at_least=2)

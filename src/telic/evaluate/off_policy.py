@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 
 from telic.errors import InputError
+from telic.evaluate.confidence_level import checked_level
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,7 @@ def _effective(weight: np.ndarray) -> float:
 
 def _with_interval(value: float, pull: np.ndarray, effective: float, level: float) -> Value:
     """Add the interval: pulls of groups are independent and sum to about zero."""
+    checked_level(level)
     groups = len(pull)
     if groups < 2:
         return Value(value, np.nan, np.nan, effective, pull)

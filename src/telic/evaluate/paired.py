@@ -4,6 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts load when they are used: they take seconds
+from numpy.typing import ArrayLike
+
+from telic.errors import InputError
+from telic.evaluate.confidence_level import checked_level
 
 
 class PairedTest(NamedTuple):
@@ -40,6 +44,13 @@ def paired_t_test(
     >>> paired_t_test(np.array([1.0, 1.0, 0.5]), np.zeros(3), np.array([0, 0, 1])).difference
     0.75
     """
+    checked_level(level)
+    a, b, group = np.asarray(a), np.asarray(b), np.asarray(group)
+    if not (a.ndim == 1 and a.shape == b.shape == group.shape):
+        raise InputError(
+            f"a, b and group have shapes {a.shape}, {b.shape} and {group.shape}, expected one "
+            "entry of each per item."
+        )
     _, group = np.unique(group, return_inverse=True)
     means = np.bincount(group, weights=a - b) / np.bincount(group)
     difference = float(means.mean())
@@ -59,7 +70,7 @@ def paired_proportions(only_a: int, only_b: int, total: int, *, level: float = 0
 
     The exact McNemar test asks whether the items that only one of them gets right are split by a
     fair coin. The interval is Agresti and Min's (Statistics in Medicine 24, 2005): Wald's after
-    half an item more in each of the four cells.
+    half an item more in each of the four cells, cut at -1 and 1.
 
     Parameters
     ----------
@@ -76,12 +87,50 @@ def paired_proportions(only_a: int, only_b: int, total: int, *, level: float = 0
     >>> result.difference, round(result.p_value, 3), round(result.low, 3), round(result.high, 3)
     (-0.06, 0.109, -0.122, 0.004)
     """
+    checked_level(level)
+    discordant = only_a + only_b
+    if min(only_a, only_b) < 0 or discordant > total:
+        raise InputError(
+            f"only_a {only_a}, only_b {only_b} of total {total}: expected counts from 0, whose sum "
+            "is at most the total."
+        )
     if total == 0:
         return PairedTest(0.0, np.nan, np.nan, np.nan)
-    discordant = only_a + only_b
     p_value = scipy.stats.binomtest(only_a, discordant).pvalue if discordant else 1.0
-    centre = (only_a - only_b) / (total + 2)
-    spread = np.sqrt((discordant + 1) / (total + 2) - centre**2) / np.sqrt(total + 2)
+    low, high = _agresti_min(only_a - only_b, discordant, total, level)
+    return PairedTest((only_a - only_b) / total, float(p_value), low, high)
+
+
+def difference_interval(differences: ArrayLike, *, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval that `paired_proportions` has, of items that are right in part.
+
+    Parameters
+    ----------
+    differences : array of shape (n,)
+        How far an item is right by a, from 0 to 1, minus how far it is by b.
+    level : float in (0, 1)
+        Coverage of the interval.
+
+    Examples
+    --------
+    Where all items are equal, too, the interval has a width:
+
+    >>> low, high = difference_interval(np.zeros(12))
+    >>> round(low, 3), round(high, 3)
+    (-0.14, 0.14)
+    """
+    checked_level(level)
+    d = np.asarray(differences, float)
+    if d.ndim != 1 or not len(d) or not (abs(d) <= 1).all():
+        raise InputError(
+            f"differences: shape {d.shape}, expected numbers from -1 to 1, at least one."
+        )
+    return _agresti_min(d.sum(), d @ d, len(d), level)
+
+
+def _agresti_min(change: float, squares: float, total: int, level: float) -> tuple[float, float]:
+    """Return the interval, given the sums of the differences and of their squares."""
+    centre = change / (total + 2)
+    spread = np.sqrt((squares + 1) / (total + 2) - centre**2) / np.sqrt(total + 2)
     half = float(scipy.stats.norm.ppf(0.5 + level / 2) * spread)
-    difference = (only_a - only_b) / total
-    return PairedTest(difference, float(p_value), centre - half, centre + half)
+    return float(max(-1.0, centre - half)), float(min(1.0, centre + half))

@@ -1,10 +1,14 @@
 """Tests for scores from repeated cross-validation, whose folds are not independent."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+
+from telic.errors import InputError
+from telic.evaluate.confidence_level import checked_level
 
 
 class FoldTest(NamedTuple):
@@ -94,7 +98,7 @@ def nadeau_bengio_interval(
     (-0.007, 0.367)
     """
     d = np.ravel(np.asarray(differences, dtype=float))
-    half = stats.t.ppf(0.5 + level / 2, len(d) - 1) * _corrected(d, test_over_train)
+    half = stats.t.ppf(0.5 + checked_level(level) / 2, len(d) - 1) * _corrected(d, test_over_train)
     return float(d.mean() - half), float(d.mean() + half)
 
 
@@ -122,12 +126,14 @@ def paired_t(differences: ArrayLike) -> FoldTest:
 def _five_by_two(differences: ArrayLike) -> np.ndarray:
     d = np.asarray(differences, dtype=float)
     if d.shape != (5, 2):
-        raise ValueError(f"differences have shape {d.shape}, expected (5, 2): rounds × halves.")
+        raise InputError(f"differences have shape {d.shape}, expected (5, 2): rounds × halves.")
     return d
 
 
 def _t(difference: float, spread: float, freedom: int) -> FoldTest:
     if spread == 0:
-        return FoldTest(np.inf, 0.0) if difference else FoldTest(0.0, 1.0)
+        return (
+            FoldTest(math.copysign(math.inf, difference), 0.0) if difference else FoldTest(0.0, 1.0)
+        )
     statistic = float(difference / spread)
     return FoldTest(statistic, float(2 * stats.t.sf(abs(statistic), freedom)))

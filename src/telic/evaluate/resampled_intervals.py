@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from telic.errors import InputError
 from telic.evaluate.classification import checked_scores
+from telic.evaluate.confidence_level import checked_level
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
 """Of which rows are positive, and their scores: `roc_auc`, `average_precision`, a `partial`."""
@@ -64,8 +65,7 @@ def resampled(
     >>> interval.low < interval.value < interval.high
     True
     """
-    if not 0 < level < 1:
-        raise InputError(f"level: {level!r}, expected a number between 0 and 1.")
+    checked_level(level)
     if resamples < 1:
         raise InputError(f"resamples: {resamples!r}, expected at least 1.")
     positive, scores = checked_scores(y, scores, pos_label)

@@ -112,7 +112,7 @@ class Positions:
     """Where each id of a node type stands; dense integers by table, everything else by hash."""
 
     def __init__(self, ids: pa.Array) -> None:
-        self._ids = _int64(ids, "node table") if pa.types.is_integer(ids.type) else ids
+        self._ids = int64_ids(ids, "node table") if pa.types.is_integer(ids.type) else ids
         self._table = None
         if pa.types.is_integer(ids.type) and len(ids):
             values = self._ids.to_numpy(zero_copy_only=False)
@@ -142,7 +142,7 @@ class Positions:
             # Differences that wrap around are harmless where the type holds every id.
             room = np.iinfo(values.type.to_pandas_dtype())
             if self._first < room.min or self._first + len(self._table) - 1 > room.max:
-                values = _int64(values, where)
+                values = int64_ids(values, where)
             offset = values.to_numpy() - self._first
             bad = (offset < 0) | (offset >= len(self._table))
             offset[bad] = 0
@@ -150,7 +150,7 @@ class Positions:
             found[bad] = -1
         else:
             if pa.types.is_integer(values.type):
-                values = _int64(values, where)
+                values = int64_ids(values, where)
             index = pc.index_in(values, value_set=self._ids.cast(values.type))
             found = pc.fill_null(index, -1).to_numpy()
         missing = found < 0
@@ -181,7 +181,8 @@ def _id_kind(kind: pa.DataType) -> str:
     return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
 
 
-def _int64(ids: pa.Array | pa.ChunkedArray, where: str) -> pa.Array | pa.ChunkedArray:
+def int64_ids(ids: pa.Array | pa.ChunkedArray, where: str) -> pa.Array | pa.ChunkedArray:
+    """Return whole numbers of any width as int64, so that ids of two files can be compared."""
     try:
         return pc.cast(ids, pa.int64())
     except pa.ArrowInvalid as error:

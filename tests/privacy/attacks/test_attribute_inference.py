@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Network, Schema, induced, network_from_arrays
 from telic.privacy import Adversary, inference, two_releases
+from telic.privacy.attacks.measured_attack import measured_attack
 from telic.privacy.attacks.two_releases import _of_some
 from telic.privacy.risk.risks import measure
 
@@ -133,6 +134,10 @@ def test_a_release_is_matched_with_itself_and_nobody_with_strangers():
     assert twice.first == twice.second == twice.joined
     assert twice.matched == twice.first.unique
     assert twice.joined[:3] == measure(np.array(reference_codes(net)))[:3]
+    narrow = with_ids(net, np.arange(60, dtype=np.int8))
+    wide = with_ids(net, np.r_[2**40, 1:60])
+    for pair in ((narrow, wide), (wide, narrow)):  # ids of different widths
+        assert two_releases(*pair).people == 59
     part = induced(net, {"user": np.arange(30)})
     rest = induced(net, {"user": np.arange(30, 60)})
     with pytest.raises(InputError, match="is in the second"):
@@ -190,3 +195,15 @@ def test_releases_too_large_to_be_matched_are_measured_without(monkeypatch):
     large = two_releases(*months)
     assert large.matched is None
     assert large.joined == found.joined
+
+
+def test_of_a_few_users_nothing_is_known_for_certain():
+    net = town(np.random.default_rng(0), 12)
+    alike = replace(Adversary.of(net, links=[]), attributes={"user": {}})
+    (row,) = measured_attack(net, net, adversary=alike, truth=np.arange(12)).rows
+    assert (row["precision"], row["precision_low"]) == (0, 0)
+    assert row["precision_high"] == pytest.approx(0.2425, abs=1e-4)
+    one_vote = replace(
+        net, nodes={"user": net.nodes["user"].set_column(1, "city", pa.array([0] * 12))}
+    )
+    assert inference(one_vote, "city").gains["row"] == pytest.approx((0, -0.14, 0.14), abs=1e-3)

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import networkx
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
@@ -134,6 +135,11 @@ def test_the_whole_is_put_together_of_its_parts():
         "model": analyses.model_loss(real, read, sure, 2),
     }
     assert {part: getattr(loss, part) for part in parts} == pytest.approx(parts)
+    shuffled = induced(release, {"user": rng.permutation(60)})
+    assert utility_loss(network, shuffled, seed=2) == loss  # rows are told apart by their ids
+    fresh = shuffled.nodes["user"].set_column(0, "id", pa.array(range(100, 160)))
+    strangers = Network(schema, {"user": fresh}, shuffled.links)
+    assert utility_loss(network, strangers, seed=2).links > loss.links
     nobody = induced(network, {"user": np.empty(0, int)})
     assert utility_loss(nobody, nobody).total() == 0
 

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from telic.errors import InputError
+from telic.evaluate.paired import difference_interval
 from telic.hin import Network
 from telic.hin.samples import neighbours
 from telic.privacy.adversary import Adversary
-from telic.privacy.attacks.score import bootstrap_interval
 from telic.privacy.merged_types import flatten
 from telic.privacy.protected import attribute_codes
 from telic.privacy.risk.views import farthest
@@ -92,7 +92,7 @@ def inference(
     shuffled = np.random.default_rng(seed).permutation(truth)
     gains, control = (
         {
-            way: (float((hits - commonest).mean()), *bootstrap_interval(hits - commonest))
+            way: (float((hits - commonest).mean()), *difference_interval(hits - commonest))
             for way, hits in _hits(truth, shown, alike, linked, commonest).items()
         }
         for shown in (truth, shuffled)

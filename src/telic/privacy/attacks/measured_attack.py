@@ -8,12 +8,13 @@ import numpy as np
 
 from telic.data.object_storage import Place
 from telic.errors import InputError
+from telic.evaluate.wilson import wilson_interval
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import Attack, attack
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
-from telic.privacy.attacks.score import bootstrap_interval, right, scores
+from telic.privacy.attacks.score import scores
 from telic.scale import Executor
 
 
@@ -110,7 +111,7 @@ def measured_attack(
     ]
     if truth is not None:
         for row, score in zip(rows, scores(result, prepared.size, truth), strict=True):
-            low, high = bootstrap_interval(right(result, truth, score.distance))
+            low, high = wilson_interval(score.precision, score.targets)
             row |= {
                 "precision": score.precision,
                 "precision_low": low,

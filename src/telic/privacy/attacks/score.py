@@ -7,7 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.errors import InputError
+from telic.evaluate.confidence_level import checked_level
 from telic.hin import Network
+from telic.hin.links import int64_ids
 from telic.privacy.attacks.dehin import Attack
 
 
@@ -55,8 +57,7 @@ def same_ids(auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
     known, wanted = auxiliary.ids(node_type), target.ids(node_type)
     if pa.types.is_integer(known.type) != pa.types.is_integer(wanted.type):
         return np.full(len(wanted), -1)
-    place = pc.index_in(wanted.cast(known.type), value_set=known)
-    return pc.fill_null(place, -1).to_numpy().astype(np.int64)
+    return _places(known, wanted)
 
 
 def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
@@ -77,7 +78,7 @@ def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: 
         values = table.column(column)
         if pa.types.is_integer(values.type) != pa.types.is_integer(ids.type):
             raise InputError(f"truth: column {column!r} is {values.type}, the ids {ids.type}.")
-        place = pc.fill_null(pc.index_in(values.cast(ids.type), value_set=ids), -1).to_numpy()
+        place = _places(ids, values)
         if (place < 0).any():
             row = int((place < 0).argmax())
             raise InputError(
@@ -86,6 +87,14 @@ def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: 
         places[column] = place
     truth[places["target"]] = places["auxiliary"]
     return truth
+
+
+def _places(known: pa.Array, wanted: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return where each id stands among the known ones, of the same kind; −1 if it is not there."""
+    if pa.types.is_integer(known.type):
+        known, wanted = int64_ids(known, "ids"), int64_ids(wanted, "ids")
+    place = pc.index_in(wanted.cast(known.type), value_set=known)
+    return pc.fill_null(place, -1).to_numpy().astype(np.int64)
 
 
 def scores(result: Attack, auxiliary_size: int, truth: np.ndarray) -> list[Score]:
@@ -133,17 +142,33 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Percentile bootstrap interval of a mean; the unit that is drawn is one entry of `values`.
 
-    Give one value per sampled network, or per user where there is one network only.
+    Give one value per sampled network. Of users who are found or not, take
+    `telic.evaluate.wilson_interval`: where all values are equal, this interval is a point.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Finite numbers, at least one.
+    level : float in (0, 1)
+    draws : int
+        At least 1.
+    seed : int
 
     Examples
     --------
     >>> import numpy as np
-    >>> bootstrap_interval(np.array([1.0, 1.0, 1.0]))
-    (1.0, 1.0)
+    >>> low, high = bootstrap_interval(np.array([0.2, 0.4, 0.6]))
+    >>> round(low, 3), round(high, 3)
+    (0.2, 0.6)
     """
+    checked_level(level)
+    if draws < 1:
+        raise InputError(f"draws: {draws!r}, expected at least 1.")
     values = np.asarray(values, float)
     if not len(values):
         raise InputError("no values to draw from: give at least one.")
+    if not np.isfinite(values).all():
+        raise InputError("values: some are NaN or infinite. Leave those out, or mend them.")
     rng = np.random.default_rng(seed)
     means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(draws)]
     tail = (1 - level) / 2

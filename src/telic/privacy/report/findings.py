@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from telic.evaluate.wilson import wilson_interval
 from telic.hin import Network, density
 from telic.privacy.adversary import Adversary
 from telic.privacy.advice.advise import MAX_PAIRS, Advice, advise
@@ -13,7 +14,7 @@ from telic.privacy.attacks.attribute_inference import Inference, inference
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
-from telic.privacy.attacks.score import Score, bootstrap_interval, right, same_ids, scores
+from telic.privacy.attacks.score import Score, same_ids, scores
 from telic.privacy.link_type_sets import sets_to_judge
 from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
@@ -237,10 +238,7 @@ def _attacked(
     except TooManyPairs:
         return None
     found = scores(result, prepared.size, truth)
-    return [
-        Attacked(score, *bootstrap_interval(right(result, truth, score.distance)))
-        for score in found
-    ]
+    return [Attacked(score, *wilson_interval(score.precision, score.targets)) for score in found]
 
 
 class Reason(NamedTuple):

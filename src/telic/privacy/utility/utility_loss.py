@@ -11,8 +11,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from telic.errors import InputError
-from telic.hin import Links, LinkType, Network
+from telic.hin import Links, LinkType, Network, induced
 from telic.hin.samples import by_ids, neighbours, sample
+from telic.privacy.attacks.score import same_ids
 from telic.privacy.protected import attribute_codes, own_links, target_type
 from telic.privacy.utility.analyses import community_loss, model_loss, ranking_loss, readings
 
@@ -82,7 +83,11 @@ class UtilityLoss:
         for name in weights or {}:
             if name not in names:
                 raise InputError(f"utility: {name!r} is no loss. Losses are {names}.")
-        shares = [(weights or {}).get(name, 1.0) for name in names]
+        shares = np.array([(weights or {}).get(name, 1.0) for name in names])
+        if not ((shares >= 0) & (shares < np.inf)).all() or not shares.any():
+            raise InputError(
+                f"utility: weights {dict(weights or {})}, expected numbers from 0, not all 0."
+            )
         return float(np.average([getattr(self, name) for name in names], weights=shares))
 
 
@@ -94,7 +99,8 @@ def utility_loss(
     Parameters
     ----------
     network, release : Network
-        With the same nodes in the same order: measure before ids are randomised.
+        With the same nodes: measure before ids are randomised. Where both have the same ids they
+        are compared by id, otherwise row by row.
     seed : int
         For Louvain and the sampled pairs.
     node_type : str, optional
@@ -103,6 +109,14 @@ def utility_loss(
     for kind in network.schema.nodes:
         if network.size(kind) != release.size(kind):
             raise InputError(f"utility: the release has other {kind} nodes than the network.")
+    place = {kind: same_ids(release, network, kind) for kind in network.schema.nodes}
+    moved = {
+        kind: rows
+        for kind, rows in place.items()
+        if (rows >= 0).all() and (np.diff(rows) < 0).any()
+    }
+    if moved:
+        release = induced(release, moved)
     part, seen = _structure(network, release, seed, node_type)
     real, shown = (neighbours(one, node_type) for one in (part, seen))
     strong, read, sure = readings(part, seen, node_type)

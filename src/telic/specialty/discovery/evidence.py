@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 
+from telic.evaluate.wilson import wilson_interval
 from telic.specialty.discovery.practice_mixture import ONE_THREAD, profiles_of, shares
 from telic.specialty.discovery.user_patient_units import Units
 
@@ -53,8 +54,7 @@ class Evidence:
         """
         if not self.declared:
             return 0.0, 1.0
-        found = scipy.stats.binomtest(self.declaring, self.declared).proportion_ci(method="wilson")
-        return float(found.low), float(found.high)
+        return wilson_interval(self.declaring / self.declared, self.declared)
 
     def as_json(self) -> dict[str, Any]:
         """Return the machine-readable form."""

@@ -1,6 +1,7 @@
 """Latent Dirichlet allocation by collapsed Gibbs sampling, the same at any number of threads."""
 
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,12 @@ from telic.errors import InputError
 from telic.kernels import kernel
 from telic.scale import Executor
 from telic.specialty.discovery.gibbs_rounds import TopicModel, averaged_counts, cut
+
+MAX_TOPICS = 2**15 - 1
+"""A token's topic is stored in two bytes."""
+PRIORS = 1e-6, 1e6
+"""Least and greatest `alpha` and `beta`. A word that occurs once is drawn about 1 / beta times
+before it leaves its topic, and sums with far greater priors overflow."""
 
 
 @kernel
@@ -46,18 +53,18 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_topics : int
-        K; the dissertation uses 30.
+        K, at most `MAX_TOPICS`; the dissertation uses 30.
     alpha : float
-        Dirichlet prior of a document's topic shares, > 0.
+        Dirichlet prior of a document's topic shares, within `PRIORS`.
     beta : float
-        Dirichlet prior of a topic's words, > 0.
+        Dirichlet prior of a topic's words, within `PRIORS`.
     max_iter : int
         Passes over all tokens.
     shards : int
         Parts into which the documents are cut, for an engine to work on side by side. Each samples
         its documents given the topics that the others had at the end of the last pass, so it is a
-        little behind: the number of shards is part of the result, and more than one is no longer
-        exact Gibbs sampling (see Notes).
+        little behind: the number of shards is part of the result. Neither one shard nor several
+        are exact Gibbs sampling (see Notes).
     random_state : int
     n_jobs : int
         Does not change the result.
@@ -220,11 +227,17 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
 
     def _check(self) -> None:
         for name in ("n_topics", "max_iter", "shards", "n_jobs"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1.")
+            given = getattr(self, name)
+            if not isinstance(given, Integral) or given < 1:
+                raise InputError(f"{name} is {given!r}, expected a whole number, at least 1.")
+        if self.n_topics > MAX_TOPICS:
+            raise InputError(f"n_topics is {self.n_topics}, expected at most {MAX_TOPICS}.")
+        least, most = PRIORS
         for name in ("alpha", "beta"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}, expected a number above 0.")
+            if not least <= getattr(self, name) <= most:
+                raise InputError(
+                    f"{name} is {getattr(self, name)}, expected a number from {least} to {most:g}."
+                )
 
 
 def choose_n_topics(

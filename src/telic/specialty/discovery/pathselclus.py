@@ -83,16 +83,38 @@ def fit_pathselclus(
     Raises
     ------
     InputError
-        More clusters than users, a path without a link, or a seed outside the clusters.
+        More clusters than users, a path without a link, a seed outside the clusters, a first θ that
+        is none, or another number that is out of its range.
     """
     n = len(seeds)
+    at_least_1 = {"n_clusters": n_clusters, "restarts": restarts, "finished": finished}
+    for name, number in at_least_1.items():
+        if not number >= 1:
+            raise InputError(f"{name} is {number}, expected at least 1.")
     if n_clusters > n:
         raise InputError(f"{n_clusters} clusters were asked for, but there are only {n} users.")
     if seeds.max(initial=-1) >= n_clusters or seeds.min(initial=-1) < -1:
         raise InputError(f"seeds must lie in −1 … {n_clusters - 1}.")
+    if not 0 <= confidence < np.inf:
+        raise InputError(f"confidence is {confidence}, expected a number >= 0.")
+    if not paths:
+        raise InputError("paths is empty, expected the counts of at least one meta-path.")
     for name, counts in paths.items():
-        if counts.shape[0] != n or counts.sum() <= 0:
+        values = sparse.csr_array(counts).data
+        if counts.shape[0] != n or not 0 < values.sum() < np.inf:
             raise InputError(f"path {name!r}: shape {counts.shape}, expected links of {n} users.")
+        if values.min() < 0:
+            raise InputError(
+                f"path {name!r}: has a count below 0, expected how many links there are."
+            )
+    if start is not None:
+        start = np.asarray(start, float)
+        shares = (start >= 0).all() and np.allclose(start.sum(axis=-1), 1, atol=1e-6)
+        if start.shape != (n, n_clusters) or not shares:
+            raise InputError(
+                f"start has shape {start.shape}, expected {(n, n_clusters)}: shares of each user "
+                "that sum to 1."
+            )
     prepared = {name: Path.of(counts) for name, counts in paths.items()}
     guidance = np.zeros((n, n_clusters))
     seeded = np.flatnonzero(seeds >= 0)

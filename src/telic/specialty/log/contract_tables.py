@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
 from telic.data.csv_separators import TORN, csv_stream, is_compressed, separator_of
-from telic.data.tables import check_once, in_utc, one_chunk
+from telic.data.tables import in_utc, one_chunk, refuse_repeated
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
 
@@ -71,7 +71,7 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
     if on_bad_row not in ON_BAD_ROW:
         raise InputError(f"on_bad_row is {on_bad_row!r}, expected one of {', '.join(ON_BAD_ROW)}.")
     present = names_in(path)
-    check_once(path, present, schema.names)
+    refuse_repeated(path, present, schema.names)
     expected = [name for name in schema.names if name in present]
     for field in schema:
         if field.name not in present and not field.nullable:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.data.tables import check_once, in_utc, is_text, one_chunk
+from telic.data.tables import in_utc, is_text, one_chunk, refuse_repeated
 from telic.errors import InputError
 from telic.specialty.log.contract_tables import IDS, names_in, read_columns, texts_of
 from telic.specialty.small_cells import shown
@@ -49,7 +49,7 @@ class ExportedTable:
                     f"{self.file}: column {one[0]!r} is missing. Is the first line the header?"
                 )
         wanted = [name for one in names.values() for name in one if name in self.names]
-        check_once(self.file, self.names, wanted)
+        refuse_repeated(self.file, self.names, wanted)
         written = [self._written[self.names.index(name)] for name in wanted]
         raw = read_columns(self.file, written, nulls=NULLS).select(written).rename_columns(wanted)
         if not raw.num_rows:

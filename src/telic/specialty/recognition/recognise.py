@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import norm
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
@@ -24,6 +23,7 @@ from telic.evaluate.repeated_cv import (
     nadeau_bengio,
     paired_t,
 )
+from telic.evaluate.wilson import wilson_interval
 from telic.scale import Executor
 from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, store_arrays
 from telic.scale.job_folder import identity
@@ -101,8 +101,7 @@ class Recognition:
         """
         users = int(self.support[self.classes.index(name)])
         f1 = float(self.of(name)[2])
-        middle, half = _wilson(f1, users if users >= SMALL_CELL else FEWEST)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson_interval(f1, users if users >= SMALL_CELL else FEWEST)
 
     def mean_of(self, names: Sequence[str]) -> np.ndarray:
         """Means of several classes weighted by their size; F1 is the harmonic mean of P and R."""
@@ -157,15 +156,7 @@ def users_needed(f1: float) -> int:
     >>> users_needed(0.5), users_needed(0.95)
     (93, 25)
     """
-    return next(users for users in count(1) if _wilson(f1, users)[1] <= WITHIN)
-
-
-def _wilson(share: float, users: int) -> tuple[float, float]:
-    """Middle and half the width of Wilson's 95 % interval."""
-    z2 = norm.ppf(0.975) ** 2
-    scale = 1 + z2 / users
-    half = np.sqrt(z2 * (share * (1 - share) / users + z2 / (4 * users**2))) / scale
-    return (share + z2 / (2 * users)) / scale, float(half)
+    return next(users for users in count(1) if np.ptp(wilson_interval(f1, users)) <= 2 * WITHIN)
 
 
 @threadpool_limits.wrap(limits=1)  # the matrices are small: threads cost more than they save

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from telic.evaluate.wilson import wilson_interval
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.advice.advise import advise
@@ -19,7 +20,7 @@ from telic.privacy.anonymisers.k_degree import k_degree
 from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import attack
-from telic.privacy.attacks.score import bootstrap_interval, right, scores
+from telic.privacy.attacks.score import right, scores
 from telic.privacy.link_type_sets import subsets
 from telic.privacy.protected import own_links
 from telic.privacy.risk.limits import Limits
@@ -56,7 +57,7 @@ def attack_by_links(world: World, density: float) -> dict[str, dict[str, Any]]:
         samples = [_attacked(prepared, *sample, links=chosen) for sample in world.samples[density]]
         found["-".join(chosen)] = {
             "scores": [by_distance for by_distance, _ in samples],
-            "interval": bootstrap_interval(samples[0][1]),
+            "interval": wilson_interval(samples[0][1].mean(), len(samples[0][1])),
         }
     return found
 
@@ -208,7 +209,7 @@ def advice(world: World, density: float, *, max_risk: float) -> dict[str, Any]:
         "attack_inside": found.attacked,
         "attack_before": float(before.mean()),
         "attack_after": float(hits.mean()),
-        "interval": bootstrap_interval(hits),
+        "interval": wilson_interval(hits.mean(), len(hits)),
     }
 
 
