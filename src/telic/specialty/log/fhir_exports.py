@@ -2,7 +2,6 @@
 
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -164,7 +163,7 @@ def _resources(source: Path) -> Iterator[tuple[Path, int, dict[str, Any]]]:
                 for entry in _objects(resource.get("entry")):
                     if isinstance(inner := entry.get("resource"), dict):
                         yield file, number, inner
-        except (OSError, EOFError, zlib.error) as error:
+        except OSError as error:
             raise unreadable(file, error) from None
 
 
