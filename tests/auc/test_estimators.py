@@ -3,6 +3,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
@@ -26,7 +27,7 @@ from telic.auc import (
 from telic.auc.estimators.base import dense_blocks
 from telic.auc.estimators.by_name import SOLVERS
 from telic.auc.methods import exact as exact_methods
-from telic.auc.objective import Solution
+from telic.auc.objective import Solution, moments
 from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
 
@@ -71,26 +72,63 @@ def test_every_solver_name_works_and_auto_chooses_by_width():
     assert AUCClassifier().fit(X, y).solver_ == "exact"
     wide = sparse.random(100, 2500, density=0.01, format="csr", random_state=0)
     assert AUCClassifier(beta=1.0).fit(wide, y[:100]).solver_ == "cg"
+    assert AUCClassifier(beta=1.0).fit(wide.toarray(), y[:100]).solver_ == "exact"
+    assert AUCClassifier(beta=0.0).fit(wide.toarray(), y[:100]).solver_ == "cg"
 
 
-def test_auto_takes_few_iterations_on_sparse_rows_and_the_moments_where_few_do_not_end():
+def test_exact_takes_few_iterations_on_sparse_rows_and_the_moments_where_few_do_not_end():
     rng = np.random.default_rng(0)
     X = sparse.random(2000, 400, 0.02, "csr", random_state=rng)
     y = X @ rng.normal(size=400) > 0.5
-    model = AUCClassifier(beta=1e-3).fit(X, y)
-    assert model.solver_ == "cg"
+    model = ExactAUC(beta=1e-3).fit(X, y)
     assert model.converged_
     assert 1 < model.n_iter_ < 50
-    exact = ExactAUC(beta=1e-3).fit(X, y)
+    exact = ExactAUC(beta=1e-3).fit(X.toarray(), y)
+    assert exact.n_iter_ == 1
     assert model.coef_ == pytest.approx(exact.coef_, rel=1e-3, abs=1e-4)
-    assert AUCClassifier(beta=1e-3, solver_options={"tol": 1e-9}).fit(X, y).solver_ == "exact"
     # Sums of columns before: many a direction hardly bends.
     steep = sparse.csr_matrix(np.cumsum(X.toarray()[:, :60], axis=1) * np.logspace(0, 3, 60))
     model = AUCClassifier(beta=1e-12).fit(steep, y)
-    assert model.solver_ == "exact"
     assert model.n_iter_ == 1
     stopped = AUCClassifier(beta=1e-3).fit(X, y, callback=lambda passes, w: passes > 2)
-    assert (stopped.solver_, stopped.n_iter_) == ("cg", 3)
+    assert (stopped.solver_, stopped.n_iter_) == ("exact", 3)
+
+
+@pytest.mark.parametrize("beta", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("form", ["dense", "far", "sparse", "weighted"])
+def test_fewer_rows_than_columns_give_the_optimum_of_the_moments(beta, form):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 90)) * np.logspace(0, 2, 90) + 1e4 * (form == "far")
+    X = sparse.csr_matrix(X * (rng.random(X.shape) < 0.2)) if form == "sparse" else X
+    positive = rng.random(40) < 0.3
+    weight = rng.integers(1, 4, 40) * 1.0 if form == "weighted" else None
+    found = exact_methods.exact_by_rows(X, positive, beta=beta, tol=1e-8, weight=weight)
+    assert found.converged
+    expected = exact_methods.exact(moments(X, positive, weight), beta=beta).coef
+    assert found.coef == pytest.approx(expected, rel=1e-4, abs=1e-8 * np.abs(expected).max())
+    assert ExactAUC(beta=beta).fit(X, positive, sample_weight=weight).converged_
+
+
+def test_what_rounding_leaves_of_fewer_rows_is_solved_for_or_left_to_the_moments():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 90)) * np.logspace(0, 4, 90), np.arange(40) % 3 == 0
+    assert exact_methods.exact_by_rows(X, y, beta=1e-2, tol=1e-8).converged
+    far = sparse.csr_matrix(rng.normal(size=(40, 90)) + 1e4)
+    for beta in (1e-2, 1e-9):
+        assert not exact_methods.exact_by_rows(far, y, beta=beta, tol=1e-8).converged
+    expected = ExactAUC(beta=1e-2).fit(far.toarray(), y).coef_
+    with pytest.warns(ConvergenceWarning):  # so far from 0 that rounding hides the end
+        found = ExactAUC(beta=1e-2).fit(far, y).coef_
+    assert found == pytest.approx(expected, rel=1e-3, abs=1e-3 * np.abs(expected).max())
+
+
+def test_more_columns_than_moments_hold_need_few_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 20_001)), np.arange(20) % 3 == 0
+    assert ExactAUC(beta=1e-3).fit(X, y).converged_
+    for other in ({"beta1": 1e-3}, {"beta": 0.0}):
+        with pytest.raises(InputError, match="20,001 columns need moments of"):
+            ExactAUC(**other).fit(X, y)
 
 
 def test_the_exact_optimum_is_certified_by_the_rows_curvature_where_beta_is_too_weak(monkeypatch):
@@ -229,8 +267,8 @@ def test_no_ridge_and_a_singular_covariance_warn():
 def test_what_needs_too_much_memory_and_weights_that_blew_up_are_refused(monkeypatch):
     X, y = rows()
     wide = sparse.csr_matrix((4, 20_001))
-    with pytest.raises(InputError, match=r"solver='exact' with 20001 columns .* use solver='cg'"):
-        AUCClassifier("exact").fit(wide, [0, 0, 1, 1])
+    with pytest.raises(InputError, match=r"20,001 columns need moments of .* same optimum"):
+        AUCClassifier("exact", beta=0.0).fit(wide, [0, 0, 1, 1])
     with pytest.raises(InputError, match=r"OPAUC: 20001 columns need .* set rank=50"):
         OPAUC().fit(wide, [0, 0, 1, 1])
     blown = Solution(np.full(X.shape[1], np.inf), 1)
@@ -459,7 +497,7 @@ def test_score_names_an_unknown_label():
 def test_too_many_columns_for_the_moments_are_refused_before_any_memory_is(beta1, instead):
     X = sparse.eye(4, 100_000, format="csr")
     with pytest.raises(InputError, match=f"100,000 columns need moments of 74.5 GiB.*{instead}"):
-        ExactAUC(beta1=beta1).fit(X, [0, 1, 0, 1])
+        ExactAUC(beta=0.0, beta1=beta1).fit(X, [0, 1, 0, 1])
 
 
 def test_a_partial_range_that_leaves_nothing_to_rank_says_why():

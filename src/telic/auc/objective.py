@@ -123,7 +123,7 @@ def moments(X: Matrix, positive: np.ndarray, weight: np.ndarray | None = None) -
     n, d = X.shape
     if sparse.issparse(X):
         means = class_means(X, positive, weight)
-        raw = _squares(X, np.sqrt(row_shares(positive, means, weight)))
+        raw = squares(X, np.sqrt(row_shares(positive, means, weight)))
         within = raw - np.outer(means.pos, means.pos) - np.outer(means.neg, means.neg)
         noise = rounding(np.diag(raw), n)
         far = np.flatnonzero(np.diag(within) < FAR * noise)
@@ -156,7 +156,7 @@ def _vary(columns: sparse.csc_array) -> bool:
     return bool((columns.max(axis=0) != columns.min(axis=0)).nnz)
 
 
-def _squares(X: Matrix, root: np.ndarray) -> np.ndarray:
+def squares(X: Matrix, root: np.ndarray) -> np.ndarray:
     """Sum of the outer products of sparse rows times `root` with themselves."""
     X = sparse.csr_array(X)
     data = X.data * np.repeat(root, np.diff(X.indptr))

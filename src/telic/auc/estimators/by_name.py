@@ -32,7 +32,7 @@ SOLVERS: dict[str, Callable[..., LinearAUC]] = {
 ELASTIC_NET = ("exact", "spam", "vrspam")
 WITHOUT_BETA = ("solam", "oam-seq")
 WITHOUT_SEED = ("exact", "cg")
-FEW_COLUMNS = 2000
+FEW_COLUMNS = FEW_ROWS = 2000
 """Up to here `solver="auto"` takes the exact optimum from the moments."""
 
 
@@ -62,8 +62,8 @@ class AUCClassifier(LinearAUC):
     Parameters
     ----------
     solver : str, default "auto"
-        A name above. "auto" is "exact" up to 2,000 columns and "cg" beyond; with an elastic net
-        and more columns "vrspam". For sparse rows it is "cg", if that ends before "exact" would.
+        A name above. "auto" is "exact" up to 2,000 columns, or dense rows, and "cg" beyond; with
+        an elastic net and more columns "vrspam".
     penalty : {"l2", "elasticnet"}, default "l2"
     beta : float, default 1e-4
         Weight of (1/2)‖w‖².
@@ -143,13 +143,11 @@ class AUCClassifier(LinearAUC):
         net = self.penalty == "elasticnet"
         name = self.solver
         if name == "auto":
-            few = X.shape[1] <= FEW_COLUMNS
+            by_rows = (
+                not net and self.beta > 0 and not sparse.issparse(X) and X.shape[0] <= FEW_ROWS
+            )
+            few = X.shape[1] <= FEW_COLUMNS or by_rows
             name = "exact" if few else "vrspam" if net else "cg"
-            if few and not net and not self.solver_options and sparse.issparse(X):
-                found = self._by_few_iterations(X, positive, weight, callback)
-                if found.converged or found.stopped:
-                    self.solver_ = "cg"
-                    return found
         if name not in SOLVERS:
             raise InputError(f"solver: {name!r}, expected auto, {', '.join(SOLVERS)}.")
         if net and name not in ELASTIC_NET:
@@ -168,24 +166,4 @@ class AUCClassifier(LinearAUC):
         except TypeError as error:
             raise InputError(f"solver_options for {name!r}: {error}.") from None
         self.solver_ = name
-        if name == "exact" and sparse.issparse(X) and X.shape[1] > 20_000:
-            raise InputError(
-                f"solver='exact' with {X.shape[1]} columns needs a matrix of their square; "
-                "use solver='cg'."
-            )
-        return model._solve(X, positive, weight, callback)
-
-    def _by_few_iterations(
-        self,
-        X: Matrix,
-        positive: np.ndarray,
-        weight: np.ndarray | None,
-        callback: Callback | None,
-    ) -> Solution:
-        """Take conjugate gradients for as long as the moments of sparse rows would take."""
-        n, d = X.shape
-        # Nanoseconds, as measured: of products of entries, the matrix and its factor; of a step.
-        moments = 5 * X.nnz**2 / n + 15 * d**2 + d**3 / 100
-        step = 3 * X.nnz + 20 * n
-        model = ConjugateGradientAUC(self.beta, max_iter=max(1, int(moments / step)))
         return model._solve(X, positive, weight, callback)
