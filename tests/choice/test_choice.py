@@ -70,6 +70,7 @@ def test_newton_reaches_the_optimum_of_every_group(l2):
     choices = random_choices(1)
     center = np.array([0.5, 0.0, -0.5])
     fitted = fit_groups(choices, l2=l2, center=center)
+    np.testing.assert_array_equal(fitted, fit_groups(choices, l2=l2, center=center[None]))
     for u, w in enumerate(fitted):
         alone = part(choices, [u])
 

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -433,3 +434,33 @@ def test_a_new_deny_list_holds_for_what_users_searched_for_before(tmp_path):
 def test_each_pattern_is_looked_for_by_itself_whatever_the_case(rules, denied):
     deny = DenyList(rules)
     assert [text for text in [*denied, "good"] if deny.denies(text)] == denied
+
+
+def test_what_is_changed_is_read_while_another_thread_changes_it():
+    live = Live(PrefixIndex.build([f"tea {i}" for i in range(3000)], np.ones(3000)))
+
+    def change():
+        for i in range(3000):
+            live.put(f"tea {i}", 2.0)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(change)
+        while not done.done():
+            live.touched()
+        done.result()
+    assert live.touched().all()
+
+
+def test_words_of_changed_phrases_are_made_anew_where_a_phrase_is_new(tmp_path):
+    completer = box(tmp_path)
+    completer.live.put("Iced Tea", 4)
+    assert texts(completer, "tea iced") == ["Iced Tea"]
+    before = completer.live._words
+    completer.live.increment("Iced Tea")
+    assert completer.live._words is before
+    for phrase, listed in (("Iced Tea Rose", ["Iced Tea", "Iced Tea Rose"]), ("ICED tea", None)):
+        completer.live.put(phrase, 3)
+        found = texts(completer, "tea iced")
+        assert found == listed or len(found) == 3
+    completer.live.delete("iced tea")
+    assert texts(completer, "tea iced") == ["Iced Tea Rose"]

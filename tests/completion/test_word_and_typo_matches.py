@@ -194,3 +194,12 @@ def test_what_is_said_in_several_ways_counts_as_the_best_of_them(tmp_path):
     box = replace(fit_files(tmp_path / "titles.csv"), synonyms=Synonyms((("tv", "television"),)))
     (found,) = box.suggest("television set")
     assert found.relevance == pytest.approx(np.log1p(9))  # in “tv set” a word is only begun
+
+
+def test_a_text_in_several_contexts_comes_once_where_typos_are_boosted(tmp_path):
+    rows = ["stone gardel,2,a", "stone gardel,900,b"]
+    rows += [f"rock gardex {i},{500 + i},b" for i in range(60)]
+    (tmp_path / "titles.csv").write_text("\n".join(["title,views,category", *rows]))
+    box = fit_files(tmp_path / "titles.csv")
+    found = texts(box.suggest("gardel", boost={"category": {"a": 1e5}}))
+    assert (found[0], len(set(found))) == ("stone gardel", len(found))

@@ -15,6 +15,7 @@ from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.pieces import Pieces, open_pieces
 from telic.data.queries import joined_group, read_queries, read_query_log
 from telic.data.recognised_columns import shape_of
+from telic.data.tables import in_utc
 from telic.errors import InputError
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -259,3 +260,23 @@ def test_groups_of_a_log_that_has_none_are_refused(tmp_path):
 def test_a_query_as_long_as_may_be_is_taken():
     log = read_queries(pa.table({"query": ["x" * MAX_TEXT], "at": [NOW]}))
     assert log.queries == ["x" * MAX_TEXT]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "2023-02-29",
+        "2024-31-12",
+        "2024-04-31 10:00",
+        "2024-01-31 24:00",
+        "2024-01-31 10:60:00",
+        "soon",
+        "2024-01-31 10:00+25",
+        "2024-01-31 10:00Zx",
+        "2024-01-31Z",
+        "2024-01-31 ",
+    ],
+)
+def test_what_is_no_time_is_null_beside_those_that_are(given):
+    times, _ = in_utc(pa.array(["2024-02-29 23:59:59.5+23:59", given, "2024-12-31"]))
+    assert times.is_valid().to_pylist() == [True, False, True]

@@ -133,7 +133,7 @@ def positions(name: str, values: ArrayLike, dtype: type = np.int64) -> np.ndarra
 
 
 def row_a_group(name: str, rows: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
-    """Return weights of the shape (g, d), given a row for each group or one for all.
+    """Return weights of the shape (g, d), given a row for each group, one row or one number.
 
     Raises
     ------
@@ -141,8 +141,12 @@ def row_a_group(name: str, rows: ArrayLike, shape: tuple[int, int]) -> np.ndarra
         If they have another shape, or a number is not finite.
     """
     given = np.asarray(rows, float)
-    if given.shape not in (shape, shape[1:], ()):
-        raise InputError(f"{name} has shape {given.shape}, expected {shape[1:]} or {shape}.")
+    try:
+        found = np.broadcast_to(given, shape)
+    except ValueError:
+        raise InputError(
+            f"{name} has shape {given.shape}, expected {shape[1:]} or {shape}, or one number."
+        ) from None
     if not np.isfinite(given).all():
         raise InputError(f"{name} must be finite; look for NaN or inf.")
-    return np.broadcast_to(given, shape)
+    return found

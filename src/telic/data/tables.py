@@ -25,8 +25,14 @@ _SPACE = (  # as in `str.split`, and control characters, which nobody types eith
 )
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNTIDY = f"^ | $|  |{_SPACE.replace('x20', 'x1f')}"
-_ZONE = r"[T ][0-9:.]+(Z|z|[+-][0-9]{2}(:?[0-9]{2})?)$"  # of a time, after its hours
-_TIME = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}($|[T ][0-9:.]+$|{_ZONE})"
+_DAY = (  # 29 February of any year too: Arrow knows which
+    r"((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
+    r"|02-(0[1-9]|[12][0-9]))"
+)
+_HOURS = r"[T ]([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?)?"
+_OFFSET = r"(Z|z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)$"
+_TIME = rf"^[0-9]{{4}}-{_DAY}($|{_HOURS}($|{_OFFSET}))"
+_ZONE = rf"[T ][0-9:.]+{_OFFSET}"  # of a time, after its hours
 _LONGEST_LINE = 2**24  # bytes; a longer text is refused by the file's name alone, not by its row
 
 
@@ -50,9 +56,9 @@ def read_table(
     optional : collection of str
         Columns that may be absent; they are then absent from the result.
     called : str, optional
-        What messages call a table that is a piece of something, and
+        What messages call a table that is a piece of something.
     before : int
-        how many of its rows come before the piece.
+        How many rows come before such a piece.
 
     Returns
     -------
@@ -170,7 +176,7 @@ def in_utc(column: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _or_null(column: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Convert at once; where one value (such as 31 February) does not convert, in halves."""
+    """Convert at once; where one value (29 February of most years) does not convert, in halves."""
     try:
         return convert(column)
     except pa.ArrowInvalid:

@@ -440,6 +440,25 @@ def test_ids_written_as_floats_are_those_written_as_integers(convert, tmp_path):
     assert log.users[log.access_user].tolist() == ["7", "n9"]
 
 
+def test_one_id_that_is_no_number_leaves_the_others_as_they_are(convert, tmp_path):
+    visits = ["visit_occurrence_id,person_id,provider_id,visit_start_date"]
+    visits += ["10,1,7.0,2024-01-05", "11,2,8.0,2024-01-05", "11,2,8,2024-01-06"]
+    providers = ["provider_id,specialty_source_value", "7.0,Oncology", "8,Urology", "X9,Surgery"]
+    omop(tmp_path / "source", visit_occurrence=visits, provider=providers)
+    log, _ = convert("omop")
+    assert declared(log) == {"7": "Oncology", "8": "Urology", "X9": "Surgery"}
+    assert log.users[log.access_user].tolist() == ["7", "8", "8"]
+
+
+def test_a_condition_of_another_patient_is_not_in_the_access_either(convert, tmp_path):
+    conditions = [*CONDITIONS, "1,10,7,I10", *["2,10,7,E11.65"] * 12]
+    omop(tmp_path / "source", condition_occurrence=conditions)
+    log, notes = convert("omop")
+    opened = "access_diagnoses: 12 rows of another patient than the encounter's first diagnosis"
+    assert any(note.startswith(opened) for note in notes)
+    assert log.fine.sum() == 1
+
+
 def test_tables_that_share_no_id_are_named(convert, tmp_path):
     omop(
         tmp_path / "source",
@@ -546,6 +565,14 @@ def write_fhir(folder, *resources, name="all.ndjson"):
 
 
 FLU = condition({"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "C50.911"})
+
+
+def test_an_event_of_unknown_encounters_is_counted_once(convert, tmp_path):
+    unknown = [{"what": {"reference": f"Encounter/x{i}"}} for i in range(30)]
+    event = EVENT | {"entity": EVENT["entity"] + unknown}
+    write_fhir(tmp_path / "source", ENCOUNTER, *[event] * 12, ANN, FLU)
+    _, notes = convert("fhir")
+    assert "audit events: 12 are of unknown encounters" in notes
 
 
 @pytest.mark.parametrize(

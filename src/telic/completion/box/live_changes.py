@@ -76,7 +76,8 @@ class Live:
     _heft: "array[float]" = field(default_factory=lambda: array("d"))
     _firsts: "array[int]" = field(default_factory=lambda: array("q"))
     _known: dict[str, int] = field(default_factory=dict)
-    _words: tuple[list[bytes], FewWords] | None = field(default=None, repr=False, compare=False)
+    # Those of the changed phrases' forms, each once, and which of these each phrase has.
+    _words: tuple[FewWords, np.ndarray] | None = field(default=None, repr=False, compare=False)
     _touched: tuple[int, int, np.ndarray] = field(
         default=(0, 0, NONE_LEFT_OUT), repr=False, compare=False
     )
@@ -214,14 +215,18 @@ class Live:
             return []
         with self._lock:
             if self._words is None:
-                forms = list(dict.fromkeys(form for form, _, _ in self._forms))
-                self._words = forms, FewWords(forms)
-            forms, words = self._words
+                forms = [form for form, _, _ in self._forms]
+                first = [i for i, form in enumerate(forms) if not i or form != forms[i - 1]]
+                of_form = np.repeat(np.arange(len(first)), np.diff([*first, len(forms)]))
+                self._words = FewWords([forms[i] for i in first]), of_form
+            words, of_form = self._words
             places, costs = words.matching(typed, typos=typos, keyboard=keyboard)
-            cost = {forms[at]: c for at, c in zip(places.tolist(), costs.tolist(), strict=True)}
-            found = [np.arange(*self._range_of(form)) for form in cost]
-            rows = self._best(np.concatenate([np.empty(0, np.int64), *found]), through, besides)
-            return [(form, number, weight, cost[form]) for form, number, weight in rows]
+            of_each = np.full(len(words), -1)
+            of_each[places] = costs
+            rows = np.flatnonzero(of_each[of_form] >= 0)
+            of = {self._forms[row][0]: int(of_each[of_form[row]]) for row in rows}
+            best = self._best(rows, through, besides)
+            return [(form, number, weight, of[form]) for form, number, weight in best]
 
     def shown_as(self, phrase: str, through: Filter | None) -> int:
         """Return the number by which a phrase is suggested through a filter, -1 if it is not."""
@@ -246,12 +251,13 @@ class Live:
         """Return which ids are deleted or changed: bool of shape (phrases,), or empty if none."""
         if not self.gone and not self.weights:
             return NONE_LEFT_OUT
-        if self._touched[:2] != (self.version, len(self.gone)):
-            mask = np.zeros(len(self.index), np.bool_)
-            mask[list(self.gone)] = True
-            mask[[number for number in self.weights if number < len(mask)]] = True
-            self._touched = self.version, len(self.gone), mask
-        return self._touched[2]
+        with self._lock:
+            if self._touched[:2] != (self.version, len(self.gone)):
+                mask = np.zeros(len(self.index), np.bool_)
+                mask[list(self.gone)] = True
+                mask[[number for number in self.weights if number < len(mask)]] = True
+                self._touched = self.version, len(self.gone), mask
+            return self._touched[2]
 
     def applied(self, ranker: SignalRanker) -> SignalRanker:
         """Return the ranker of signals over the index as it is now."""
@@ -312,12 +318,13 @@ class Live:
 
     def _replace(self, first: int, last: int, forms: list[tuple[bytes, str, int]]) -> None:
         """Put the changed phrases of one text, or none, where there were others of a form."""
+        if [form for form, _, _ in self._forms[first:last]] != [form for form, _, _ in forms]:
+            self._words = None
         numbers = [number for _, _, number in forms]
         self._forms[first:last] = forms
         self._places[first:last] = array("q", numbers)
         self._heft[first:last] = array("d", [self.weights[number] for number in numbers])
         self._firsts[first:last] = array("q", numbers[:1] * len(numbers))
-        self._words = None
 
     def _best(
         self,

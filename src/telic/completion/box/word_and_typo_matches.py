@@ -91,7 +91,7 @@ def beyond(
     best: dict[int, float] = {}
 
     def add(typos: int) -> None:
-        """Add what a number of typos finds: of many candidates that search looks at some alone."""
+        """Add what is found with so many typos; with typos not every candidate is looked at."""
         found = zip(*(column.tolist() for column in top(typos)), strict=True)
         for number, score in chain(found, *(others(*text) for text in texts(typos))):
             best[number] = max(score, best.get(number, score))
@@ -101,5 +101,11 @@ def beyond(
         if there + len(best) >= FEW ** (2 - typos):
             break
         add(typos)
-    ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:wanted]
+    ordered = sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
+    if through is not None:  # each text once, however many contexts it is in
+        ids = [number for number, _ in ordered if number < len(index)]
+        first = dict(zip(reversed(index.phrases(ids)), reversed(ids), strict=True))
+        again = set(ids) - set(first.values())
+        ordered = [pair for pair in ordered if pair[0] not in again]
+    ordered = ordered[:wanted]
     return Found([number for number, _ in ordered], [score for _, score in ordered])

@@ -39,6 +39,10 @@ class FewWords:
         self._word, self._size = np.array([number[word] for word in each], np.int64), len(distinct)
         self._trie = make_trie(*bytes_and_offsets(pa.array(distinct, pa.large_binary())))
 
+    def __len__(self) -> int:
+        """Return the number of phrases."""
+        return len(self._begins) - 1
+
     def matching(
         self, typed: str, *, typos: int = 0, keyboard: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +58,7 @@ class FewWords:
         places, costs : int64 arrays
             A cost is in quarters of an edit.
         """
-        total = np.zeros(len(self._begins) - 1, np.int64)
+        total = np.zeros(len(self), np.int64)
         tokens = sought(typed, typos) if self._size else []
         for token in tokens:
             cost = np.full(self._size, NEVER)

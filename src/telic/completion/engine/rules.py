@@ -41,7 +41,8 @@ class DenyList:
     rules: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        exact, inside, patterns = set(), [], []
+        exact, inside = set(), []
+        patterns: list[re.Pattern[str]] = []
         for rule in self.rules:
             starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
@@ -54,8 +55,12 @@ class DenyList:
                 exact.add(fold(rule).strip())
         object.__setattr__(self, "_exact", exact)
         object.__setattr__(self, "_inside", re.compile("|".join(inside)) if inside else None)
-        # Each by itself: groups of one would be numbered by those before it.
-        object.__setattr__(self, "_patterns", patterns)
+        # All at once, but for those with groups, which would be numbered by the ones before, and
+        # those with flags.
+        plain = [p.pattern for p in patterns if not p.groups and "(?" not in p.pattern]
+        others = [p for p in patterns if p.groups or "(?" in p.pattern]
+        joint = [_compiled("|".join(f"(?:{pattern})" for pattern in plain))] if plain else []
+        object.__setattr__(self, "_patterns", joint + others)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -70,7 +75,7 @@ class DenyList:
         return (
             folded in self._exact  # type: ignore[attr-defined]
             or (inside is not None and inside.search(folded) is not None)
-            or any(pattern.search(form) for pattern in patterns for form in (folded, text))
+            or any(pattern.search(form) for pattern in patterns for form in {folded, text})
         )
 
 

@@ -25,7 +25,8 @@ MAX_TOKENS = 8
 """Typed words beyond these are not looked for."""
 BUDGETS = 100, 3_000, 60_000
 """Candidates that are looked at for one list, see `word_kernels.best_phrases`: best first; each; by
-marking those that two typed words have. Where nothing is mistyped there is no limit."""
+marking those that two typed words have. Where no typos are looked for there is no limit: of three
+typed words, each two of which are in many phrases, a million short phrases take 34 ms."""
 PHRASES = 1 << 16
 """Phrases that are taken to pieces at a time."""
 
@@ -33,6 +34,7 @@ _ALL = np.empty((0, 1), np.int32)  # no context, no filter
 
 
 NONE_LEFT_OUT = np.zeros(0, np.bool_)
+"""What `WordIndex.top` takes for no phrase that is left out."""
 
 
 class Token(NamedTuple):

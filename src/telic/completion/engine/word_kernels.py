@@ -207,7 +207,8 @@ def best_phrases(
         least += cheapest
     driver = np.argmin(totals)
     second = _second(totals, driver)
-    few_enough = len(totals) > 1 and totals[driver] + totals[second] <= most_marked
+    several = len(totals) > 1
+    few_enough = several and totals[driver] + totals[second] <= most_marked
     scanned = few_enough or totals[driver] <= most
     own = ranges[token_start[driver] : token_start[driver + 1]]
     others = least - own[:, 2].min()
@@ -263,9 +264,9 @@ def best_phrases(
     if not scanned and not exact:
         return found
     # Where few have the one token and many the other, marking these would take longer.
-    marking = (few_enough or (exact and len(totals) > 1)) and totals[
-        second
-    ] <= MARKED_FOR_ONE * totals[driver]
+    marking = (few_enough or (exact and several)) and totals[second] <= MARKED_FOR_ONE * totals[
+        driver
+    ]
     theirs = ranges[token_start[second] : token_start[second + 1]] if marking else own[:0]
     also, phrases = _phrases_of(theirs, lists), np.empty(READ, np.int64)
     for lo, hi, _ in own:

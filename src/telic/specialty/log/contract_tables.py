@@ -21,7 +21,7 @@ _QUOTED = re.compile(r"(?<=columns, got )(\d+).*|: [^:]*['\"].*")
 """What a reader's message quotes from the file."""
 IDS = ("user", "patient", "encounter")
 """Columns of ids; the others of text hold codes."""
-_NUMBER = r"^-?(0|[1-9]\d*)(\.0+)?$|^-?\d\.\d+[eE]\+?\d+$"
+_DECIMALS, _LARGE = r"^(-?(?:0|[1-9]\d*))\.0+$", r"^-?\d\.\d+[eE]\+\d+$"
 """A whole number, also as a float is written."""
 
 
@@ -215,33 +215,31 @@ def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa
         if not pa.types.is_floating(values.type):
             values = values.cast(pa.string())
             values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
-            if ids and _are_floats(values):
-                values = values.cast(pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
             f"{path}: column {name!r} holds a value that is not text or a number. "
             "Write the file again."
         ) from None
-    indices = encoded.indices.cast(pa.int32())
-    if pa.types.is_floating(values.type):
-        number = values.to_numpy(zero_copy_only=False)
-        exact = 2.0 ** (np.finfo(number.dtype).nmant + 1)
-        whole = (np.abs(number) < exact) & (number == np.floor(number))
-        lost = ~whole & ~np.isnan(number)
-        if lost.any():
-            row = pc.index(indices, pa.scalar(int(lost.argmax()), pa.int32())).as_py() + 1
-            raise InputError(
-                f"{path}: row {row}: {name!r} is a float with decimals or too large to keep whole "
-                "numbers apart, expected text or integers. Write the column again as text."
-            )
-        values = pa.array(number.astype(float), from_pandas=True).cast(pa.int64()).cast(pa.string())
+    indices, text = encoded.indices.cast(pa.int32()), None
+    if not pa.types.is_floating(values.type):
+        if not ids:
+            text, values = values, pa.nulls(len(values), pa.float64())
+        else:
+            text = pc.replace_substring_regex(values, _DECIMALS, r"\1")
+            large = pc.match_substring_regex(values, _LARGE)
+            values = pc.if_else(large, values, None).cast(pa.float64())
+    number = values.to_numpy(zero_copy_only=False)
+    exact = 2.0 ** (np.finfo(number.dtype).nmant + 1)
+    whole = (np.abs(number) < exact) & (number == np.floor(number))
+    lost = ~whole & ~np.isnan(number)
+    if lost.any():
+        row = pc.index(indices, pa.scalar(int(lost.argmax()), pa.int32())).as_py() + 1
+        raise InputError(
+            f"{path}: row {row}: {name!r} is a float with decimals or too large to keep whole "
+            "numbers apart, expected text or integers. Write the column again as text."
+        )
+    values = pa.array(number.astype(float), from_pandas=True).cast(pa.int64()).cast(pa.string())
+    if text is not None:
+        values = pc.coalesce(values, text)
     null = pc.is_in(indices, pc.indices_nonzero(values.is_null()).cast(pa.int32()))
     return pa.DictionaryArray.from_arrays(pc.if_else(null, None, indices), values)
-
-
-def _are_floats(text: pa.Array) -> bool:
-    """Whether all texts are numbers, and some are written as floats."""
-    return bool(
-        pc.all(pc.match_substring_regex(text, _NUMBER)).as_py()
-        and pc.any(pc.match_substring(text, ".")).as_py()
-    )

@@ -92,7 +92,7 @@ class ExportedTable:
         if is_text(given.type):
             text = pc.utf8_trim_whitespace(given.cast(pa.string()))
             given = pc.if_else(pc.equal(text, ""), None, text)
-        values, naive = in_utc(given) if new == "at" else _numbers(given)
+        values, naive = in_utc(given) if new == "at" else _minutes(given)
         wrong = pc.index(pc.and_(given.is_valid(), values.is_null()), True).as_py()
         if wrong >= 0:
             expected = (
@@ -110,7 +110,7 @@ def file_of(source: Path, stem: str) -> Path | None:
     return next((files[stem + ending] for ending in _ENDINGS if stem + ending in files), None)
 
 
-def find_table(source: Path, *stems: str, notes: list[str]) -> ExportedTable:
+def open_table(source: Path, *stems: str, notes: list[str]) -> ExportedTable:
     """Return the table of the first of these names that is there.
 
     Raises
@@ -159,7 +159,7 @@ def distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-def _numbers(given: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _minutes(given: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Numbers, null where there is none or one too large; none of them is a time."""
     if is_text(given.type):
         given = pc.if_else(pc.match_substring_regex(given, _NUMBER), given, None)

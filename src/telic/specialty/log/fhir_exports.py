@@ -103,7 +103,7 @@ def read_fhir(source: Path, notes: list[str]) -> dict[str, pa.Table]:
         else:
             known = [(user, patient_of[one], one) for user, one in pairs if patient_of.get(one)]
             if len(known) < len(pairs):
-                lost["audit events: {} are of unknown encounters"] += len(pairs) - len(known)
+                lost["audit events: {} are of unknown encounters"] += 1
             accesses += known
             of_event += [number] * len(known)
     in_roles = {user for user, _ in declared}

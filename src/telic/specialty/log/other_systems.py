@@ -13,8 +13,8 @@ from telic.specialty.log.exported_tables import (
     ExportedTable,
     distinct,
     file_of,
-    find_table,
     look_up,
+    open_table,
 )
 from telic.specialty.log.fhir_exports import read_fhir
 from telic.specialty.log.log_files import write_log
@@ -71,7 +71,7 @@ def _by_contract(tables: Tables, source: Path, notes: list[str]) -> Tables:
         table = table.select(_SCHEMAS[name].names)
         kept[name] = _without(empty, table, f"{name}: {{}} rows with an empty value", notes)
     owners = kept["diagnoses"]
-    for name in ("diagnoses", "accesses"):
+    for name in (name for name in ("diagnoses", "accesses", "access_diagnoses") if name in kept):
         table = kept[name]
         owner = look_up(table["encounter"], owners, "encounter")["patient"]
         other = pc.not_equal(table["patient"], owner).fill_null(False)
@@ -111,20 +111,20 @@ def read_omop(source: Path, notes: list[str]) -> Tables:
     specialty is `specialty_source_value`, or else the name of the provider's care site (the
     department), if the export has one.
     """
-    visits = find_table(source, "visit_occurrence", notes=notes).read(
+    visits = open_table(source, "visit_occurrence", notes=notes).read(
         user="provider_id",
         patient="person_id",
         encounter="visit_occurrence_id",
         # In CDM 5.3 the date alone is required.
         at=["visit_start_datetime", "visit_start_date"],
     )
-    conditions = find_table(source, "condition_occurrence", notes=notes).read(
+    conditions = open_table(source, "condition_occurrence", notes=notes).read(
         user="provider_id",
         patient="person_id",
         encounter="visit_occurrence_id",
         code="condition_source_value",
     )
-    provider = find_table(source, "provider", notes=notes)
+    provider = open_table(source, "provider", notes=notes)
     tied = conditions.drop_null()
     lost = "conditions: {} name a visit that is not there"
     visit = look_up(tied["encounter"], visits, "encounter", lost=lost, notes=notes)
@@ -143,7 +143,7 @@ def _with_departments(source: Path, provider: ExportedTable, notes: list[str]) -
     if "care_site_id" not in provider.names or not file_of(source, "care_site"):
         return provider.read(**columns)
     providers = provider.read(**columns, site="care_site_id")
-    sites = find_table(source, "care_site", notes=notes).read(
+    sites = open_table(source, "care_site", notes=notes).read(
         site="care_site_id", name=["care_site_name", "care_site_source_value"]
     )
     lost = "providers: {} name a care site that is not there"
@@ -162,9 +162,9 @@ def read_mimic3(source: Path, notes: list[str]) -> Tables:
 
     An access is a charted event of a caregiver; the declared specialty is the caregiver's role.
     """
-    events = find_table(source, "chartevents", "mimic3_demo_access_hourly", notes=notes)
-    diagnoses = find_table(source, "diagnoses_icd", "mimic3_demo_diagnoses", notes=notes)
-    caregivers = find_table(source, "caregivers", "mimic3_demo_caregivers", notes=notes)
+    events = open_table(source, "chartevents", "mimic3_demo_access_hourly", notes=notes)
+    diagnoses = open_table(source, "diagnoses_icd", "mimic3_demo_diagnoses", notes=notes)
+    caregivers = open_table(source, "caregivers", "mimic3_demo_caregivers", notes=notes)
     accesses = events.read(
         user="cgid",
         patient="subject_id",
@@ -184,9 +184,9 @@ def read_eicu(source: Path, notes: list[str]) -> Tables:
     eICU does not identify providers, so a "user" is a specialty at a hospital. Times are minutes
     since admission and are counted from 1970.
     """
-    providers = find_table(source, "careprovider", "eicu_demo_care_provider", notes=notes)
-    diagnosis = find_table(source, "diagnosis", "eicu_demo_diagnosis", notes=notes)
-    stays = find_table(source, "patient", "eicu_demo_stay", notes=notes).read(
+    providers = open_table(source, "careprovider", "eicu_demo_care_provider", notes=notes)
+    diagnosis = open_table(source, "diagnosis", "eicu_demo_diagnosis", notes=notes)
+    stays = open_table(source, "patient", "eicu_demo_stay", notes=notes).read(
         encounter="patientunitstayid", patient="uniquepid", hospital="hospitalid"
     )
     seen = providers.read(
