@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -20,8 +21,11 @@ from telic.completion.box import compaction
 from telic.completion.box.compaction import keep
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
+from telic.serve.operation.metrics import Metrics
 from telic.serve.state import background_compaction, phrase_changes
 from telic.serve.state.background_compaction import KeptLists
+from telic.serve.state.group_commit import Journal
+from telic.serve.state.row_trimming import RowTrimming
 from telic.serve.state.store import Store
 
 
@@ -327,3 +331,37 @@ def test_no_list_is_built_where_nothing_says_to(editor, built_here):
             assert len(app.changes._tasks) == 1
             post(client, key, "1", *THREE)
     assert not built_here
+
+
+def test_what_comes_while_a_list_is_taken_counts_once(editor, built_here):
+    """Another process stores a batch between two looks at the store."""
+    settings, _ = editor
+    completer = Completer.load(settings.compacted.removesuffix(".compacted"))
+
+    async def counted():
+        store = Store(settings.database, completer)
+        journal = Journal(store, settings)
+        journal.start()
+        lists = KeptLists(completer, store, settings)
+        bounds = RowTrimming(journal.trim, settings, Metrics())
+        changes = phrase_changes.Changes(completer, store, journal, lists, bounds)
+        for i in range(4):
+            await changes.make(f"b{i}", [phrase_changes.Change(f"zz {i}", "by", 1.0)])
+        await lists.build_if_due(changes.completer, 4)
+        kept = lists.newer()
+        await changes.make("b4", [phrase_changes.Change("zz 4", "by", 1.0)])
+        caught_up = changes._catch_up
+
+        async def and_then_another_stores():
+            await caught_up()
+            store.change("other", [["zz x", "by", 1.0]])
+
+        changes._catch_up = and_then_another_stores
+        await changes._take(kept)
+        await caught_up()
+        live = changes.completer.live
+        found = {text: live.weight(live.find(text)) for text in ("zz 4", "zz x")}
+        await journal.close()
+        return found
+
+    assert asyncio.run(counted()) == pytest.approx(dict.fromkeys(("zz 4", "zz x"), np.log(2)))

@@ -32,6 +32,9 @@ from telic.data.saved_models import hashes, on_disk
 from telic.errors import InputError, ModelError
 
 KIND = "completer"
+KEPT = 2
+"""Format of the lists that are kept of a model (`telic.completion.box.compaction`): those of
+another one are made anew."""
 OF_COMPOSITIONS = (
     "static",
     "adaqac-unp",
@@ -441,7 +444,7 @@ class Completer:
         completer.live.gone |= set(meta.get("denied", []))
         if before == hashes(folder):  # it was not replaced by another while it was read
             files = {name: before[f"{name}.npy"] for name in completer.list_arrays()}
-            told = json.dumps([files, deny, completer.unit], sort_keys=True)
+            told = json.dumps([files, deny, completer.unit, KEPT], sort_keys=True)
             digest = hashlib.sha256(told.encode()).hexdigest()
             object.__setattr__(completer, "stored", (Path(folder).absolute(), digest))
         return completer

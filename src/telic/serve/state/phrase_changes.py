@@ -158,15 +158,17 @@ class Changes:
     async def _take(self, kept: KeptList) -> None:
         """Go on with a list that has more changes built in, once it has all that were seen."""
         await self._catch_up()  # for what goes on with the list before
-        number = kept.number
-        while number < self._seen:
-            for batch, changes in await self._journal.changes(number):
-                _apply(changes, batch, kept.completer)
-                number = batch
-                await asyncio.sleep(0)  # keystrokes between
-        self._before, self._completer = self._completer, kept.completer
-        self._lists.take(kept)
-        self.swap(kept.completer)
+        async with self._order:
+            number = kept.number
+            while number < self._seen:
+                for batch, changes in await self._journal.changes(number):
+                    number = batch
+                    if batch <= self._seen:  # later ones are folded into both
+                        _apply(changes, batch, kept.completer)
+                    await asyncio.sleep(0)  # keystrokes between
+            self._before, self._completer = self._completer, kept.completer
+            self._lists.take(kept)
+            self.swap(kept.completer)
 
     async def _catch_up(self) -> None:
         async with self._order:
