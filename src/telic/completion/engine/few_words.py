@@ -62,7 +62,8 @@ class FewWords:
         tokens = sought(typed, typos) if self._size else []
         for token in tokens:
             cost = np.full(self._size, NEVER)
-            for lo, hi, own in near_words(self._trie, self._size, token, keys_beside(keyboard)):
+            ranges = near_words(self._trie, self._size, token, keys_beside(keyboard))
+            for lo, hi, own in ranges.tolist():
                 cost[lo:hi] = own
             first, end = self._begins[:-1], self._begins[1:]
             cheapest = np.minimum.reduceat(np.append(cost[self._word], NEVER), first)

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ SUFFIX = 12
 """Longest word, in characters, that is kept of a text without spaces, from each character on."""
 KEPT, UNSPACED, MARK = 1, 2, 4
 """Bits of a character's kind: part of a word; of a script without spaces; a combining mark."""
+
+SHORT = 1 << 16
+"""Bytes of a text whose characters Python gathers."""
 
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _NO_SPACES = re.compile(
@@ -64,7 +68,9 @@ def indexed_words(text: np.ndarray, offsets: np.ndarray) -> tuple[pa.Array, np.n
     (['new', 'york', '東京a', '京a', 'a'], [0, 2, 5])
     """
     kinds = np.zeros(CODES, np.uint8)
-    for code in characters_in(text).tolist():
+    # To look for all characters that there are takes longer than a short text.
+    short = len(text) < SHORT
+    for code in map(ord, set(text.tobytes().decode())) if short else characters_in(text).tolist():
         kinds[code] = _kind(chr(code))
     begins = np.zeros(len(offsets), np.int64)
     nothing = np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -75,6 +81,7 @@ def indexed_words(text: np.ndarray, offsets: np.ndarray) -> tuple[pa.Array, np.n
     return pa.Array.from_buffers(pa.large_binary(), count, buffers), begins
 
 
+@cache
 def _kind(letter: str) -> int:
     category = unicodedata.category(letter)[0]
     if category not in "LNM":
