@@ -134,6 +134,21 @@ def test_a_query_log_in_pieces_gives_the_same_search_box(engine, small_pieces, t
         fit_files(*files, executor=engine, work=work)
 
 
+@pytest.mark.parametrize("user", [None, "empty", "some"])
+def test_a_log_that_names_few_users_or_none_is_counted_in_pieces(small_pieces, tmp_path, user):
+    table = query_log(tmp_path / "log.parquet").drop("user")
+    if user is not None:
+        named = np.arange(len(table)) < (3 if user == "some" else 0)
+        table = table.append_column("user", pa.array(np.where(named, "u", None), pa.string()))
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=250)
+    whole = fit_files(tmp_path / "log.parquet")
+    pieces = fit_files(tmp_path / "log.parquet", executor=Local(threads=1))
+    assert pieces.found == whole.found
+    for name, completer in (("whole", whole), ("pieces", pieces)):
+        completer.save(tmp_path / name)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
+
+
 def test_pieces_count_sessions(small_pieces, tmp_path):
     minutes = [0, 10, 50, 200, 215, 5]
     table = pa.table(

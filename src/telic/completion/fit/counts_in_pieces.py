@@ -228,9 +228,11 @@ def merge_forms(
     """
     out.mkdir()
 
+    def files_of(kind: str) -> list[Place]:
+        return [f for part in counted for f in part.glob(f"{kind}/bucket={number}/*.parquet")]
+
     def read(kind: str) -> str:
-        files = [f for part in counted for f in part.glob(f"{kind}/bucket={number}/*.parquet")]
-        return f"read_parquet({listed([fetched(file) for file in sorted(files)])})"
+        return f"read_parquet({listed([fetched(file) for file in sorted(files_of(kind))])})"
 
     with database(out.parent) as db:
         db.execute(
@@ -250,8 +252,8 @@ def merge_forms(
                 bool_or(early) AS early
             FROM {read("people")} GROUP BY form"""
         )
-        sessions = "SELECT NULL::VARCHAR AS form, 0 AS sessions WHERE false"
-        if any(part.glob(f"sessions/bucket={number}/*.parquet") for part in counted):
+        sessions = "SELECT NULL::VARCHAR AS form, 0::BIGINT AS sessions WHERE false"
+        if files_of("sessions"):  # of submissions that name a user
             sessions = (
                 f"SELECT form, sum(sessions)::BIGINT AS sessions FROM {read('sessions')} "
                 "GROUP BY form"
