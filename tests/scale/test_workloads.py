@@ -149,6 +149,21 @@ def test_a_log_that_names_few_users_or_none_is_counted_in_pieces(small_pieces, t
     assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_the_folder_of_a_log_that_was_another_is_refused(small_pieces, tmp_path, ending):
+    log = tmp_path / f"log.{ending}"
+
+    def fitted(query):
+        line = {"query": query, "at": "2024-01-01", "user": "u"}
+        text = ",".join(line) + "\n" + ",".join(line.values()) if ending == "csv" else ""
+        log.write_text(text or json.dumps(line))
+        return fit_files(log, executor=Local(threads=1), work=tmp_path / "job", min_users=1)
+
+    assert [one.text for one in fitted("tea").suggest("t")] == ["tea"]
+    with pytest.raises(InputError, match="holds results of another job"):
+        fitted("toast")
+
+
 def test_pieces_count_sessions(small_pieces, tmp_path):
     minutes = [0, 10, 50, 200, 215, 5]
     table = pa.table(
@@ -765,6 +780,22 @@ def test_spam_by_passes_is_fitted_to_a_table_by_its_seed(tmp_path):
     assert (coef[0] != coef[2]).any()
 
 
+@pytest.mark.parametrize("name", ["X.npy", "y.npy"])
+def test_the_folder_of_other_rows_or_labels_is_refused(here, name):
+    X, y = design_files(here, 100)
+    held = FileDesign.open(here / "X.npy", here / "y.npy")
+    exact_in_pieces(held, executor=Local(threads=1), out=here / "job")
+    np.save(here / name, X[::-1] if name == "X.npy" else y[::-1].astype(float))
+    with pytest.raises(InputError, match=rf"{name}: changed since the job began"):
+        list(held.blocks(0, 100))
+    with pytest.raises(InputError, match="holds results of another job"):
+        exact_in_pieces(
+            FileDesign.open(here / "X.npy", here / "y.npy"),
+            executor=Local(threads=1),
+            out=here / "job",
+        )
+
+
 def test_what_breaks_a_design_is_named(tmp_path):
     X, _ = design_files(tmp_path, 100)
     X[70, 2] = np.nan
@@ -820,7 +851,7 @@ def test_partitions_are_whole_blocks_within_memory_and_enough_for_every_slot():
         for memory in (2**20, 2**28, 2**34):
             local = Local(threads=2)
             local.memory = memory
-            parts = partitions(FileDesign("X", "y", 1, (), rows, 5, (0, 0)), local)
+            parts = partitions(FileDesign("X", "y", 1, (), rows, 5, ((0, 0),)), local)
             assert parts[0][0] == 0
             assert parts[-1][1] == rows
             sizes = {stop - start for start, stop in parts[:-1]}

@@ -35,13 +35,14 @@ from telic.completion.fit.merged_phrases import (
     HeldOut,
 )
 from telic.data.bad_rows import OnBadRow
-from telic.data.object_storage import Place, fetched, place, readable
+from telic.data.object_storage import Place, fetched, place, readable, state_of
 from telic.data.phrases import PhraseList
 from telic.data.recognised_columns import Shape
 from telic.errors import InputError
 from telic.scale import Executor, row_ranges
 from telic.scale.job_folder import placed
 from telic.scale.memory import said as size_said
+from telic.scale.partitions import WholeFile
 
 ROW = 800
 """Bytes that a row takes at most while it is checked and dealt out."""
@@ -182,7 +183,8 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place)
         path = str(place(name))  # a worker has a working folder of its own
         if not name.endswith(".parquet"):
             task = partial(to_parquet, shape)
-            copied = executor.map(task, [path], out=work / f"copy-{number}", ending=".parquet")
+            log = WholeFile(path, state_of(place(name)))  # a log that changed is another job
+            copied = executor.map(task, [log], out=work / f"copy-{number}", ending=".parquet")
             path = str(copied.values[0])
         found += [Source(rows, name, number, shape) for rows in row_ranges(path, 1 << 62)]
     return found
