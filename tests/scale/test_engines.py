@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ from telic.scale import (
 )
 from telic.scale.arrays import fold
 from telic.scale.failures import Lost, LostWorker
-from telic.scale.job_folder import placed
+from telic.scale.job_folder import identity, placed
 from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
 from telic.scale.retries import arrivals
@@ -533,6 +534,26 @@ def test_rows_of_a_file_are_those_that_were_there_when_the_job_began(tmp_path):
     path.write_bytes(written[:-1])
     with pytest.raises(InputError, match="changed since the job began"):
         list(parts[0].batches(["x"], 3))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.array,
+        np.array,
+        lambda rows: pa.table({"x": rows}),
+        lambda rows: pa.record_batch({"x": rows}),
+        lambda rows: np.array([*map(str, rows)], object),
+        lambda rows: {"x": np.array(rows)},
+        lambda rows: [partial(max, {"x": {"y": pa.array(rows)}})],
+    ],
+)
+def test_a_job_is_another_by_any_row_of_what_it_is_given(kind):
+    rows = [*range(5000)]
+    one, same, other = kind(rows), kind(list(rows)), kind([*rows[:2500], -1, *rows[2501:]])
+    assert identity(functions.double, [one]) == identity(functions.double, [same])
+    assert identity(functions.double, [one]) != identity(functions.double, [other])
+    assert identity(partial(max, one), []) != identity(partial(max, other), [])
 
 
 def test_a_worker_of_another_version_does_nothing():

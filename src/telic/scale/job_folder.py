@@ -4,10 +4,11 @@ import functools
 import hashlib
 import json
 import os
+import pickle
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -82,7 +83,14 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
             _tell(update, part)
     elif isinstance(value, np.ndarray):
         update(f"{value.dtype}{value.shape}".encode())
-        update(np.ascontiguousarray(value).tobytes())
+        if value.dtype.hasobject:
+            _tell(update, value.tolist())
+        else:
+            update(np.ascontiguousarray(value).tobytes())
+    elif hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
+        update(pickle.dumps(value))  # a table's repr shows a few rows
+    elif isinstance(value, Mapping):
+        _tell(update, list(value.items()))
     elif isinstance(value, tuple | list):
         update(f"({len(value)}".encode())
         for part in value:
