@@ -164,6 +164,22 @@ def test_the_folder_of_a_log_that_was_another_is_refused(small_pieces, tmp_path,
         fitted("toast")
 
 
+def test_a_job_that_is_asked_for_smaller_pieces_begins_anew_with_them(tmp_path, monkeypatch):
+    """And one that is asked for larger ones, or for none, goes on with the smallest."""
+    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    query_log(tmp_path / "log.parquet", 750)
+    found = []
+    for piece in (4 * 10**5, 2 * 10**5, 4 * 10**5):
+        engine = Local(threads=1)
+        monkeypatch.setattr(Local, "piece", piece)
+        box = fit_files(tmp_path / "log.parquet", executor=engine, work=tmp_path / "job")
+        box.save(tmp_path / f"box-{len(found)}")
+        found.append((len(engine.reports[0].tasks), engine.reports[0].facts()["attempts"]))
+    assert found == [(2, 2), (3, 3), (3, 0)]
+    for other in (1, 2):
+        assert contents(tmp_path / f"box-{other}") == contents(tmp_path / "box-0")
+
+
 def test_pieces_count_sessions(small_pieces, tmp_path):
     minutes = [0, 10, 50, 200, 215, 5]
     table = pa.table(
@@ -177,7 +193,7 @@ def test_pieces_count_sessions(small_pieces, tmp_path):
     fit_files(
         tmp_path / "log.parquet", executor=Local(threads=1), work=tmp_path / "job", min_users=1
     )
-    files = sorted((tmp_path / "job" / "by-form").glob("*/forms.parquet"))
+    files = sorted((tmp_path / "job").glob("*/by-form/*/forms.parquet"))
     found = pa.concat_tables([pq.read_table(file) for file in files])
     # u's pauses after minutes 10 and 50 are longer than half an hour: sessions 0–10, 50, 200–215.
     assert dict(zip(found["form"].to_pylist(), found["sessions"].to_pylist(), strict=True)) == {
@@ -289,6 +305,11 @@ def test_users_learn_in_buckets_what_they_learn_in_memory(engine, protocol, type
     again = fit_models(replay, relevance, protocol, executor=engine, work=tmp_path)
     assert same(whole, again)
     assert {report.facts()["attempts"] for report in engine.reports[before:]} == {0}
+    engine.memory = 2**14  # unless it is asked for smaller ones
+    buckets = max(len(report.tasks) for report in engine.reports)
+    again = fit_models(replay, relevance, protocol, executor=engine, work=tmp_path)
+    assert same(whole, again)
+    assert max(len(report.tasks) for report in engine.reports) > buckets
     with pytest.raises(InputError, match="name a folder for the choices"):
         fit_models(replay, relevance, protocol, executor=engine)
     other = Replay(read_compositions(typed.slice(24)), min_compositions=4, min_users=1)
