@@ -647,8 +647,22 @@ def test_workers_must_have_what_this_process_has(error, said):
         dask_cluster.check_alike(Scheduler(worker(1, None), worker(1, None, says=other)))
     with pytest.raises(InputError, match=rf"cannot run telic \({type(error).__name__}: {said}\)"):
         dask_cluster.check_alike(Scheduler(worker(1, None, says=fails)))
-    with pytest.raises(InputError, match=r"has no worker. Start one with: dask worker"):
-        dask_cluster.check_alike(Scheduler())
+
+
+def test_a_worker_that_is_not_there_yet_is_waited_for(monkeypatch):
+    """As after a worker's death, until its nanny has begun another."""
+    looks = [{}, {}, {"tcp://w0:1": worker(3, None)}]
+
+    class Restarting(Scheduler):
+        def scheduler_info(self, n_workers):
+            self.workers = looks.pop(0) if looks else self.workers
+            return super().scheduler_info(n_workers)
+
+    monkeypatch.setattr(dask_cluster, "LOOK", 0.01)
+    assert Dask(client=Restarting()).slots == 3
+    said = r"has no worker, and none came in 0\.02 seconds\. Start one with: dask worker tcp://s:1"
+    with pytest.raises(InputError, match=said):
+        Dask(client=Scheduler(), patience=0.02)
 
 
 def test_a_folder_that_is_written_twice_is_written_once(tmp_path):
@@ -767,7 +781,7 @@ def test_a_connection_of_ours_that_cannot_be_used_is_closed(monkeypatch):
         def close(self, timeout):
             self.closed += 1
 
-    def refused(client):
+    def refused(client, patience):
         raise JobError("another version of telic")
 
     client = Client()
