@@ -36,9 +36,9 @@ from telic.scale import (
     ranges,
     row_ranges,
 )
-from telic.scale.arrays import fold
+from telic.scale.arrays import fold, store_arrays
 from telic.scale.failures import Lost, LostWorker
-from telic.scale.job_folder import identity, placed
+from telic.scale.job_folder import hidden, identity, placed
 from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
 from telic.scale.retries import arrivals
@@ -765,6 +765,32 @@ def test_bytes_are_said_in_units_of_1024(size, words):
 )
 def test_amounts_of_memory_are_read_in_either_kind_of_unit(text, size):
     assert parse_memory(text) == size
+
+
+def test_what_a_killed_process_left_is_removed_when_a_job_begins(tmp_path, monkeypatch):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: gone.pid)
+        left = [hidden("job.json"), hidden("part-00000.parquet"), hidden("spill-x")]
+    stays = [f".{'0' * 12}-{gone.pid}-1.of another machine", hidden("of a process that runs")]
+    for number, begin in enumerate(
+        (
+            lambda folder: Local().map(functions.write_double, [1], out=folder),
+            lambda folder: store_arrays(folder, {"x": np.zeros(2)}),
+        )
+    ):
+        folder = tmp_path / f"{number}"
+        (folder / left[2]).mkdir(parents=True)
+        for name in (*left[:2], f"{left[2]}/tmp"):
+            (folder / name).touch()
+        begin(folder)
+        made = files(folder)
+        for name in stays:
+            (folder / name).touch()
+        begin(folder)
+        assert files(folder) == sorted([*made, *stays])
+        assert not any(name.startswith(".") for name in made)
 
 
 @pytest.mark.parametrize("text", ["64MiB", "1", "lots", "-1GiB", "2 i", "1e9", "GiB", ""])
