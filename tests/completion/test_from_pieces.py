@@ -20,7 +20,10 @@ def test_sizes_are_chosen_by_the_memory_of_a_task_once(tmp_path, rows, slots, pi
     if plan["buckets"] > slots:
         assert (plan["buckets"] - 1) * piece < rows * COUNTED
     assert slots <= plan["buckets"] <= 4096
-    assert _plan(work, 5, SimpleNamespace(slots=1, piece=99 * ROW)) == plan  # a job that goes on
+    assert _plan(work, 5, SimpleNamespace(slots=1, piece=10**7)) == plan  # a job that goes on
+    smaller = _plan(work, 5, SimpleNamespace(slots=1, piece=ROW - 1))
+    assert smaller == {"rows": 1, "buckets": 3}
+    assert _plan(work, 5, SimpleNamespace(slots=1, piece=piece)) == smaller
 
 
 def test_a_piece_has_a_row_however_little_memory_there_is(tmp_path):

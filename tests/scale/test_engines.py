@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,9 +36,9 @@ from telic.scale import (
     ranges,
     row_ranges,
 )
-from telic.scale.arrays import fold
+from telic.scale.arrays import fold, store_arrays
 from telic.scale.failures import Lost, LostWorker
-from telic.scale.job_folder import placed
+from telic.scale.job_folder import hidden, identity, placed
 from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
 from telic.scale.retries import arrivals
@@ -535,6 +536,26 @@ def test_rows_of_a_file_are_those_that_were_there_when_the_job_began(tmp_path):
         list(parts[0].batches(["x"], 3))
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.array,
+        np.array,
+        lambda rows: pa.table({"x": rows}),
+        lambda rows: pa.record_batch({"x": rows}),
+        lambda rows: np.array([*map(str, rows)], object),
+        lambda rows: {"x": np.array(rows)},
+        lambda rows: [partial(max, {"x": {"y": pa.array(rows)}})],
+    ],
+)
+def test_a_job_is_another_by_any_row_of_what_it_is_given(kind):
+    rows = [*range(5000)]
+    one, same, other = kind(rows), kind(list(rows)), kind([*rows[:2500], -1, *rows[2501:]])
+    assert identity(functions.double, [one]) == identity(functions.double, [same])
+    assert identity(functions.double, [one]) != identity(functions.double, [other])
+    assert identity(partial(max, one), []) != identity(partial(max, other), [])
+
+
 def test_a_worker_of_another_version_does_nothing():
     task = Task(1, "0 (1)", None, 2**20)
     assert attempt(functions.double, task, telic.__version__).value == 2
@@ -626,8 +647,22 @@ def test_workers_must_have_what_this_process_has(error, said):
         dask_cluster.check_alike(Scheduler(worker(1, None), worker(1, None, says=other)))
     with pytest.raises(InputError, match=rf"cannot run telic \({type(error).__name__}: {said}\)"):
         dask_cluster.check_alike(Scheduler(worker(1, None, says=fails)))
-    with pytest.raises(InputError, match=r"has no worker. Start one with: dask worker"):
-        dask_cluster.check_alike(Scheduler())
+
+
+def test_a_worker_that_is_not_there_yet_is_waited_for(monkeypatch):
+    """As after a worker's death, until its nanny has begun another."""
+    looks = [{}, {}, {"tcp://w0:1": worker(3, None)}]
+
+    class Restarting(Scheduler):
+        def scheduler_info(self, n_workers):
+            self.workers = looks.pop(0) if looks else self.workers
+            return super().scheduler_info(n_workers)
+
+    monkeypatch.setattr(dask_cluster, "LOOK", 0.01)
+    assert Dask(client=Restarting()).slots == 3
+    said = r"has no worker, and none came in 0\.02 seconds\. Start one with: dask worker tcp://s:1"
+    with pytest.raises(InputError, match=said):
+        Dask(client=Scheduler(), patience=0.02)
 
 
 def test_a_folder_that_is_written_twice_is_written_once(tmp_path):
@@ -732,6 +767,32 @@ def test_amounts_of_memory_are_read_in_either_kind_of_unit(text, size):
     assert parse_memory(text) == size
 
 
+def test_what_a_killed_process_left_is_removed_when_a_job_begins(tmp_path, monkeypatch):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: gone.pid)
+        left = [hidden("job.json"), hidden("part-00000.parquet"), hidden("spill-x")]
+    stays = [f".{'0' * 12}-{gone.pid}-1.of another machine", hidden("of a process that runs")]
+    for number, begin in enumerate(
+        (
+            lambda folder: Local().map(functions.write_double, [1], out=folder),
+            lambda folder: store_arrays(folder, {"x": np.zeros(2)}),
+        )
+    ):
+        folder = tmp_path / f"{number}"
+        (folder / left[2]).mkdir(parents=True)
+        for name in (*left[:2], f"{left[2]}/tmp"):
+            (folder / name).touch()
+        begin(folder)
+        made = files(folder)
+        for name in stays:
+            (folder / name).touch()
+        begin(folder)
+        assert files(folder) == sorted([*made, *stays])
+        assert not any(name.startswith(".") for name in made)
+
+
 @pytest.mark.parametrize("text", ["64MiB", "1", "lots", "-1GiB", "2 i", "1e9", "GiB", ""])
 def test_no_amount_or_too_little_is_refused(text):
     with pytest.raises(InputError, match=f"memory is '{text}'"):
@@ -746,7 +807,7 @@ def test_a_connection_of_ours_that_cannot_be_used_is_closed(monkeypatch):
         def close(self, timeout):
             self.closed += 1
 
-    def refused(client):
+    def refused(client, patience):
         raise JobError("another version of telic")
 
     client = Client()

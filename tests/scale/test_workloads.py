@@ -134,6 +134,52 @@ def test_a_query_log_in_pieces_gives_the_same_search_box(engine, small_pieces, t
         fit_files(*files, executor=engine, work=work)
 
 
+@pytest.mark.parametrize("user", [None, "empty", "some"])
+def test_a_log_that_names_few_users_or_none_is_counted_in_pieces(small_pieces, tmp_path, user):
+    table = query_log(tmp_path / "log.parquet").drop("user")
+    if user is not None:
+        named = np.arange(len(table)) < (3 if user == "some" else 0)
+        table = table.append_column("user", pa.array(np.where(named, "u", None), pa.string()))
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=250)
+    whole = fit_files(tmp_path / "log.parquet")
+    pieces = fit_files(tmp_path / "log.parquet", executor=Local(threads=1))
+    assert pieces.found == whole.found
+    for name, completer in (("whole", whole), ("pieces", pieces)):
+        completer.save(tmp_path / name)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_the_folder_of_a_log_that_was_another_is_refused(small_pieces, tmp_path, ending):
+    log = tmp_path / f"log.{ending}"
+
+    def fitted(query):
+        line = {"query": query, "at": "2024-01-01", "user": "u"}
+        text = ",".join(line) + "\n" + ",".join(line.values()) if ending == "csv" else ""
+        log.write_text(text or json.dumps(line))
+        return fit_files(log, executor=Local(threads=1), work=tmp_path / "job", min_users=1)
+
+    assert [one.text for one in fitted("tea").suggest("t")] == ["tea"]
+    with pytest.raises(InputError, match="holds results of another job"):
+        fitted("toast")
+
+
+def test_a_job_that_is_asked_for_smaller_pieces_begins_anew_with_them(tmp_path, monkeypatch):
+    """And one that is asked for larger ones, or for none, goes on with the smallest."""
+    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    query_log(tmp_path / "log.parquet", 750)
+    found = []
+    for piece in (4 * 10**5, 2 * 10**5, 4 * 10**5):
+        engine = Local(threads=1)
+        monkeypatch.setattr(Local, "piece", piece)
+        box = fit_files(tmp_path / "log.parquet", executor=engine, work=tmp_path / "job")
+        box.save(tmp_path / f"box-{len(found)}")
+        found.append((len(engine.reports[0].tasks), engine.reports[0].facts()["attempts"]))
+    assert found == [(2, 2), (3, 3), (3, 0)]
+    for other in (1, 2):
+        assert contents(tmp_path / f"box-{other}") == contents(tmp_path / "box-0")
+
+
 def test_pieces_count_sessions(small_pieces, tmp_path):
     minutes = [0, 10, 50, 200, 215, 5]
     table = pa.table(
@@ -147,7 +193,7 @@ def test_pieces_count_sessions(small_pieces, tmp_path):
     fit_files(
         tmp_path / "log.parquet", executor=Local(threads=1), work=tmp_path / "job", min_users=1
     )
-    files = sorted((tmp_path / "job" / "by-form").glob("*/forms.parquet"))
+    files = sorted((tmp_path / "job").glob("*/by-form/*/forms.parquet"))
     found = pa.concat_tables([pq.read_table(file) for file in files])
     # u's pauses after minutes 10 and 50 are longer than half an hour: sessions 0–10, 50, 200–215.
     assert dict(zip(found["form"].to_pylist(), found["sessions"].to_pylist(), strict=True)) == {
@@ -259,6 +305,11 @@ def test_users_learn_in_buckets_what_they_learn_in_memory(engine, protocol, type
     again = fit_models(replay, relevance, protocol, executor=engine, work=tmp_path)
     assert same(whole, again)
     assert {report.facts()["attempts"] for report in engine.reports[before:]} == {0}
+    engine.memory = 2**14  # unless it is asked for smaller ones
+    buckets = max(len(report.tasks) for report in engine.reports)
+    again = fit_models(replay, relevance, protocol, executor=engine, work=tmp_path)
+    assert same(whole, again)
+    assert max(len(report.tasks) for report in engine.reports) > buckets
     with pytest.raises(InputError, match="name a folder for the choices"):
         fit_models(replay, relevance, protocol, executor=engine)
     other = Replay(read_compositions(typed.slice(24)), min_compositions=4, min_users=1)
@@ -750,6 +801,22 @@ def test_spam_by_passes_is_fitted_to_a_table_by_its_seed(tmp_path):
     assert (coef[0] != coef[2]).any()
 
 
+@pytest.mark.parametrize("name", ["X.npy", "y.npy"])
+def test_the_folder_of_other_rows_or_labels_is_refused(here, name):
+    X, y = design_files(here, 100)
+    held = FileDesign.open(here / "X.npy", here / "y.npy")
+    exact_in_pieces(held, executor=Local(threads=1), out=here / "job")
+    np.save(here / name, X[::-1] if name == "X.npy" else y[::-1].astype(float))
+    with pytest.raises(InputError, match=rf"{name}: changed since the job began"):
+        list(held.blocks(0, 100))
+    with pytest.raises(InputError, match="holds results of another job"):
+        exact_in_pieces(
+            FileDesign.open(here / "X.npy", here / "y.npy"),
+            executor=Local(threads=1),
+            out=here / "job",
+        )
+
+
 def test_what_breaks_a_design_is_named(tmp_path):
     X, _ = design_files(tmp_path, 100)
     X[70, 2] = np.nan
@@ -805,7 +872,7 @@ def test_partitions_are_whole_blocks_within_memory_and_enough_for_every_slot():
         for memory in (2**20, 2**28, 2**34):
             local = Local(threads=2)
             local.memory = memory
-            parts = partitions(FileDesign("X", "y", 1, (), rows, 5, (0, 0)), local)
+            parts = partitions(FileDesign("X", "y", 1, (), rows, 5, ((0, 0),)), local)
             assert parts[0][0] == 0
             assert parts[-1][1] == rows
             sizes = {stop - start for start, stop in parts[:-1]}

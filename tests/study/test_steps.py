@@ -52,6 +52,21 @@ def test_a_file_that_was_changed_is_read_again(tmp_path):
     assert steps("lines", count_lines, file=file) == 2
 
 
+def count_files(*, folder):
+    return sum(len(file.read_text()) for file in folder.iterdir())
+
+
+def test_a_folder_with_a_file_that_was_changed_is_read_again(tmp_path):
+    folder, steps = tmp_path / "data", Steps(tmp_path / "work")
+    folder.mkdir()
+    for size, name in ((1, "a"), (3, "a"), (6, "b")):
+        (folder / name).write_text("x" * min(size, 3))
+        os.utime(folder / name, ns=(size, size))
+        for _ in range(2):
+            assert steps("size", count_files, folder=folder) == size
+    assert (steps.made, steps.taken) == (3, 3)
+
+
 def test_a_step_that_fails_leaves_nothing(tmp_path):
     def broken():
         return [object()]

@@ -13,7 +13,7 @@ from telic.auc.feature_scaling import Scaling
 from telic.data.object_storage import place, readable, refuse_remote, state_of
 from telic.errors import InputError
 from telic.optim.design import LARGEST
-from telic.scale.partitions import Range, ranges, row_ranges
+from telic.scale.partitions import Range, check_unchanged, ranges, row_ranges
 
 BLOCK = 1 << 13
 """Rows that are summed at once; sums of blocks go up one tree, whatever the partitions."""
@@ -54,8 +54,8 @@ class FileDesign:
     """Features of a Parquet file; none of an array."""
     rows: int
     width: int
-    state: tuple[int, int]
-    """Size of the file and time of its change."""
+    states: tuple[tuple[int, int], ...]
+    """Size and time of change of the file, and of the labels' file where it is another."""
     scaling: Scaling | None = None
     """How rows are scaled as they are read."""
     share: Share | None = None
@@ -95,13 +95,13 @@ class FileDesign:
             for given in (file, label):
                 refuse_remote(given, "the rows' file", "an array is mapped; Parquet is not")
         try:
-            state = state_of(file)
+            states = tuple(map(state_of, (file, place(label)) if array else (file,)))
             if array:
                 X, y = mapped(str(file)), mapped(label)
                 if X.ndim != 2 or not len(X) or y.shape != X.shape[:1]:
                     raise InputError(f"{file}, {label}: shapes {X.shape} and {y.shape} do not fit.")
                 rows, width = X.shape
-                return cls(str(file), label, pos_label, (), rows, width, state)
+                return cls(str(file), label, pos_label, (), rows, width, states)
             schema = pq.read_schema(readable(file))
             metadata = pq.read_metadata(readable(file))
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -119,12 +119,12 @@ class FileDesign:
         for name in (label, *chosen):
             if name not in schema.names or (name != label and name not in numeric):
                 raise InputError(f"{file}: no numeric column {name!r}; found {schema.names}.")
-        return cls(str(file), label, pos_label, chosen, metadata.num_rows, len(chosen), state)
+        return cls(str(file), label, pos_label, chosen, metadata.num_rows, len(chosen), states)
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield `BLOCK` rows at a time, and which are positive; start is a multiple of `BLOCK`."""
-        if state_of(place(self.path)) != self.state:
-            raise InputError(f"{self.path}: changed since the job began. Let it rest.")
+        for path, state in zip((self.path, self.label), self.states, strict=False):
+            check_unchanged(path, state)
         for first, X, y in self._read(start, stop):
             bad = ~(np.abs(X) <= LARGEST)  # NaN too
             if bad.any():

@@ -55,9 +55,12 @@ def by_bucket(
     for name, rows in given.items():
         files[name] = f"{name}-{hashlib.sha256(rows.tobytes()).hexdigest()[:16]}"
         store_arrays(folder, {files[name]: rows})
-    if not (folder / "buckets.npy").exists():  # a job that goes on keeps to them
-        store_arrays(folder, {"buckets": _cut(choices, executor)})
-    bounds = map_array(folder, "buckets").tolist()
+    # A job that goes on keeps to its buckets, unless it is asked for smaller ones.
+    held = [int(file.stem[8:]) for file in folder.glob("buckets-*.npy")]
+    name = f"buckets-{min([executor.piece, *held])}"
+    if not (folder / f"{name}.npy").exists():
+        store_arrays(folder, {name: _cut(choices, executor)})
+    bounds = map_array(folder, name).tolist()
     buckets = [Range(*pair) for pair in pairwise(bounds)]
     task = partial(save_arrays, partial(_on_bucket, function, folder, tuple(files.items())))
     out = folder / f"found-{identity(task, buckets)}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.data.object_storage import Place, fetched
 from telic.errors import InputError
-from telic.scale.job_folder import placed
+from telic.scale.job_folder import placed, sweep
 
 Arrays = dict[str, np.ndarray]
 """Names and arrays."""
@@ -73,6 +73,7 @@ def store_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
         If another job's array is there.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    sweep(folder)
     for name, array in arrays.items():
         file = folder / f"{name}.npy"
         if file.exists():

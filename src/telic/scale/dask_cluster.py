@@ -45,7 +45,7 @@ class Dask(Executor):
     Raises
     ------
     InputError
-        If `distributed` is not installed, nothing answers at the address, there is no worker, or a
+        If `distributed` is not installed, nothing answers at the address, no worker comes, or a
         worker has other versions than this process.
     """
 
@@ -66,8 +66,7 @@ class Dask(Executor):
         self._owned = client is None
         self._client = connected(address, patience) if address is not None else client
         try:
-            check_alike(self._client)
-            workers = self._workers().values()
+            workers = check_alike(self._client, patience).values()
             each = [(w["memory_limit"] or UNSAID * w["nthreads"]) / w["nthreads"] for w in workers]
             self.memory = int(0.6 * min(each)) if memory is None else parse_memory(memory)
         except BaseException:
@@ -205,13 +204,23 @@ def versions() -> dict[str, str]:
     return found | {"host": socket.gethostname()}
 
 
-def check_alike(client: Any) -> None:
-    """Raise InputError unless every worker has the versions that this process has."""
-    if not client.scheduler_info(n_workers=-1)["workers"]:
-        raise InputError(
-            f"the cluster {client.scheduler.address} has no worker. Start one with: dask worker "
-            f"{client.scheduler.address} --nthreads 1"
-        )
+def check_alike(client: Any, patience: float = 0.0) -> dict[str, Any]:
+    """Return what is known of each worker, once there is one.
+
+    Raises
+    ------
+    InputError
+        If none comes within `patience` seconds, or one has other versions than this process.
+    """
+    end = time.monotonic() + patience
+    while not (workers := dict(client.scheduler_info(n_workers=-1)["workers"])):
+        if time.monotonic() >= end:
+            raise InputError(
+                f"the cluster {client.scheduler.address} has no worker, and none came in "
+                f"{patience:g} seconds. Start one with: dask worker {client.scheduler.address} "
+                "--nthreads 1"
+            )
+        time.sleep(LOOK)
     ours = versions()
     try:
         theirs = client.run(versions)
@@ -228,3 +237,4 @@ def check_alike(client: Any) -> None:
                     f"worker {address} has {name} {found[name]}, this process has {ours[name]}. "
                     "Give every worker the same versions."
                 )
+    return workers

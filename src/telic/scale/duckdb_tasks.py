@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from telic.errors import InputError, JobError
 from telic.scale.failures import SMALLER
+from telic.scale.job_folder import hidden
 from telic.scale.memory import of_task, said
 
 SHARE = 0.6
@@ -46,7 +47,7 @@ def database(folder: Path, share: float = SHARE) -> Iterator[Any]:
         import duckdb
     except ImportError:
         raise InputError("this needs DuckDB: pip install 'telic[scale]'.") from None
-    spill = Path(tempfile.mkdtemp(prefix=".spill-", dir=folder))
+    spill = Path(tempfile.mkdtemp(prefix=hidden("spill-"), dir=folder))
     memory = int(share * of_task())
     settings: dict[str, Any] = {
         "memory_limit": f"{memory >> 10}KiB",

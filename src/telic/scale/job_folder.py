@@ -4,10 +4,12 @@ import functools
 import hashlib
 import json
 import os
+import pickle
 import shutil
+import socket
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -82,7 +84,14 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
             _tell(update, part)
     elif isinstance(value, np.ndarray):
         update(f"{value.dtype}{value.shape}".encode())
-        update(np.ascontiguousarray(value).tobytes())
+        if value.dtype.hasobject:
+            _tell(update, value.tolist())
+        else:
+            update(np.ascontiguousarray(value).tobytes())
+    elif hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
+        update(pickle.dumps(value))  # a table's repr shows a few rows
+    elif isinstance(value, Mapping):
+        _tell(update, list(value.items()))
     elif isinstance(value, tuple | list):
         update(f"({len(value)}".encode())
         for part in value:
@@ -109,6 +118,7 @@ def open_folder(folder: Place, job: str, function: str) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
         held = folder / JOB
         if held.exists():
             said = json.loads(fetched(held).read_text(encoding="utf-8"))
@@ -140,14 +150,51 @@ def placed(path: Place) -> Iterator[Path]:
             yield Path(folder) / path.name
             upload(Path(folder) / path.name, path)
         return
-    temporary = path.with_name(f".{uuid.uuid4().hex[:12]}.{path.name}")
+    temporary = path.with_name(hidden(path.name))
     try:
         yield temporary
         if temporary.is_dir() and path.is_dir():
             return
         os.replace(temporary, path)
     finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        _discard(temporary)
+
+
+def hidden(name: str) -> str:
+    """Name what this process alone uses, and removes, so that `sweep` knows whose it was."""
+    return f".{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:12]}.{name}"
+
+
+def sweep(folder: Place) -> None:
+    """Remove from a folder what processes of this machine left there that were killed.
+
+    Of another machine's processes, or another container's, nobody here can tell.
+    """
+    if not isinstance(folder, Path):
+        return
+    for left in folder.glob(f".{_machine()}-*"):
+        try:
+            os.kill(int(left.name.split("-")[1]), 0)
+        except ProcessLookupError:
+            _discard(left)
+        except PermissionError:  # another user's
+            continue
+
+
+@functools.cache
+def _machine() -> str:
+    """Name where processes have numbers of their own: this container, since the machine began."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        processes = os.readlink("/proc/self/ns/pid")
+    except OSError:  # no Linux: nothing that another process left is known
+        return uuid.uuid4().hex[:12]
+    told = f"{boot}{processes}{socket.gethostname()}"
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def _discard(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

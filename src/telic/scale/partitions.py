@@ -56,15 +56,32 @@ class RowRange:
         InputError
             If the file was changed meanwhile, or cannot be read.
         """
+        check_unchanged(self.path, self.state)
         file = place(self.path)
-        if state_of(file) != self.state:
-            raise InputError(f"{self.path}: changed since the job began. Let it rest.")
         try:
             with pq.ParquetFile(readable(file), memory_map=True) as rows:
                 for batch in rows.iter_batches(size, row_groups=self.groups, columns=columns):
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{self}: cannot be read ({error}). Write it again.") from None
+
+
+@dataclass(frozen=True)
+class WholeFile:
+    """A file that one task reads, as it was when the job began."""
+
+    path: str
+    state: tuple[int, int]
+    """Its size and time of change."""
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def check_unchanged(path: str, state: tuple[int, int]) -> None:
+    """Raise InputError if a file is no longer in the state that a job found it in."""
+    if state_of(place(path)) != state:
+        raise InputError(f"{path}: changed since the job began. Let it rest.")
 
 
 def row_ranges(path: str | Path, rows: int) -> list[RowRange]:

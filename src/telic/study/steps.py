@@ -66,7 +66,8 @@ class Steps:
             arrays become lists. What does not change the result, such as a number of threads, is
             bound by `functools.partial`, which does not count as a setting.
         **settings
-            What JSON takes; None and paths too: a file that was changed since counts as another.
+            What JSON takes; None and paths too: a file that was changed since counts as another,
+            and so does a folder of whose files one was.
         """
         self.progress(name)
         if self.folder is None:
@@ -74,9 +75,9 @@ class Steps:
             return _read(_written(make(**settings)))
         module = inspect.getmodule(make.func if isinstance(make, partial) else make)
         files = {
-            name: path.stat().st_mtime_ns
+            name: _last_change(path)
             for name, path in settings.items()
-            if isinstance(path, Path) and path.is_file()
+            if isinstance(path, Path) and path.exists()
         }
         made_by = fingerprint(module, settings=[settings, files], package="telic")
         words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
@@ -89,6 +90,12 @@ class Steps:
             with atomic_path(file) as temporary:
                 temporary.write_text(content, encoding="utf-8")
         return _read(file.read_text(encoding="utf-8"))
+
+
+def _last_change(path: Path) -> Any:
+    if path.is_dir():
+        return sorted((str(f), f.stat().st_mtime_ns) for f in path.rglob("*") if f.is_file())
+    return path.stat().st_mtime_ns
 
 
 def _written(content: Any) -> str:

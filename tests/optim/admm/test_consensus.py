@@ -108,7 +108,8 @@ def test_sparse_shards_in_files_are_those_in_memory(tmp_path):
     whole = consensus_admm(halves, **terms)
     sent = consensus_admm(halves, executor=Local(threads=1), work=tmp_path / "sent", **terms)
     files = [
-        (path / "X.npz", path / "y.npy") for path in sorted((tmp_path / "sent").glob("shard-*"))
+        (next(path.glob("X-*.npz")), next(path.glob("y-*.npy")))
+        for path in sorted((tmp_path / "sent").glob("shard-*"))
     ]
     read = consensus_admm(files, executor=Local(threads=1), work=tmp_path / "read", **terms)
     for found in (sent, read):
@@ -118,11 +119,33 @@ def test_sparse_shards_in_files_are_those_in_memory(tmp_path):
         consensus_admm(missing, executor=Local(threads=1), work=tmp_path / "other", **terms)
 
 
-def test_a_shard_that_changes_during_the_job_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["X.npy", "y.npy"])
+def test_a_shard_that_changes_during_the_job_is_refused(tmp_path, name):
     np.save(tmp_path / "X.npy", np.ones((4, 2)))
     np.save(tmp_path / "y.npy", np.ones(4))
     (file,) = shard_files([(tmp_path / "X.npy", tmp_path / "y.npy")], tmp_path, None)
     np.testing.assert_array_equal(file.read()[0], np.ones((4, 2)))
-    np.save(tmp_path / "X.npy", np.ones((5, 2)))
-    with pytest.raises(InputError, match=r"X.npy: changed since the job began"):
+    np.save(tmp_path / name, np.ones((5, 2)))
+    with pytest.raises(InputError, match=rf"{name}: changed since the job began"):
         file.read()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, "files"])
+@pytest.mark.parametrize("changed", [0, 1])
+def test_the_folder_of_other_rows_or_labels_is_refused(tmp_path, form, changed):
+    shard = [np.eye(4), np.array([1.0, 1.2, 4.0, 4.0])]
+    other = [2 * part if i == changed else part for i, part in enumerate(shard)]
+
+    def fitted(X, y):
+        if form == "files":
+            for name, part in (("X.npy", X), ("y.npy", y)):
+                np.save(tmp_path / name, part)
+            pair = tmp_path / "X.npy", tmp_path / "y.npy"
+        else:
+            pair = form(X), y
+        terms = {"A": np.diff(np.eye(4), axis=0), "l1": 0.1, "loss": "squared"}
+        consensus_admm([pair], executor=Local(threads=1), work=tmp_path / "job", **terms)
+
+    fitted(*shard)
+    with pytest.raises(InputError, match="holds results of another job"):
+        fitted(*other)

@@ -21,6 +21,7 @@ from telic.completion.engine.prefix_index import (
 from telic.completion.engine.shown_spelling import BLOCK
 from telic.errors import InputError
 from telic.scale.duckdb_tasks import sorted_on_disk
+from telic.scale.job_folder import hidden
 
 ROWS = 1 << 16
 """Sorted phrases that are held at a time."""
@@ -74,7 +75,7 @@ def index_in_pieces(
     """
     if hot_top < 1:
         raise InputError(f"hot_top is {hot_top!r}, expected an integer >= 1.")
-    with tempfile.TemporaryDirectory(prefix=".index-", dir=work) as folder:
+    with tempfile.TemporaryDirectory(prefix=hidden("index-"), dir=work) as folder:
         files = GrowingArrays(Path(folder))
         batches = sorted_on_disk(_rows(batches), "folded, spelling, place", files.folder, rows)
         return index_of_sorted(_distinct(batches), files, hot_top=hot_top, hot_range=hot_range)

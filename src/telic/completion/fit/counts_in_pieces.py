@@ -21,7 +21,7 @@ from telic.data.pieces import Pieces, open_pieces
 from telic.data.recognised_columns import Shape
 from telic.errors import InputError
 from telic.scale.duckdb_tasks import database, listed
-from telic.scale.partitions import RowRange
+from telic.scale.partitions import RowRange, WholeFile, check_unchanged
 
 BATCH = 1 << 17
 """Rows that are checked at a time."""
@@ -84,11 +84,12 @@ def bucket(buckets: int, latest: int, on_bad_row: OnBadRow, source: Source, out:
             )
 
 
-def to_parquet(shape: Shape, source: str, out: Path) -> None:
+def to_parquet(shape: Shape, source: WholeFile, out: Path) -> None:
     """Copy the columns of a log that play a role, as Parquet."""
+    check_unchanged(source.path, source.state)
     columns = list(dict.fromkeys(shape.roles.values()))
     writer = None
-    for piece in open_pieces(source).read(columns):
+    for piece in open_pieces(source.path).read(columns):
         writer = writer or pq.ParquetWriter(out, piece.schema)
         writer.write_table(piece)
     if writer is None:
@@ -228,9 +229,11 @@ def merge_forms(
     """
     out.mkdir()
 
+    def files_of(kind: str) -> list[Place]:
+        return [f for part in counted for f in part.glob(f"{kind}/bucket={number}/*.parquet")]
+
     def read(kind: str) -> str:
-        files = [f for part in counted for f in part.glob(f"{kind}/bucket={number}/*.parquet")]
-        return f"read_parquet({listed([fetched(file) for file in sorted(files)])})"
+        return f"read_parquet({listed([fetched(file) for file in sorted(files_of(kind))])})"
 
     with database(out.parent) as db:
         db.execute(
@@ -250,8 +253,8 @@ def merge_forms(
                 bool_or(early) AS early
             FROM {read("people")} GROUP BY form"""
         )
-        sessions = "SELECT NULL::VARCHAR AS form, 0 AS sessions WHERE false"
-        if any(part.glob(f"sessions/bucket={number}/*.parquet") for part in counted):
+        sessions = "SELECT NULL::VARCHAR AS form, 0::BIGINT AS sessions WHERE false"
+        if files_of("sessions"):  # of submissions that name a user
             sessions = (
                 f"SELECT form, sum(sessions)::BIGINT AS sessions FROM {read('sessions')} "
                 "GROUP BY form"

@@ -35,13 +35,14 @@ from telic.completion.fit.merged_phrases import (
     HeldOut,
 )
 from telic.data.bad_rows import OnBadRow
-from telic.data.object_storage import Place, fetched, place, readable
+from telic.data.object_storage import Place, fetched, place, readable, state_of
 from telic.data.phrases import PhraseList
 from telic.data.recognised_columns import Shape
 from telic.errors import InputError
 from telic.scale import Executor, row_ranges
 from telic.scale.job_folder import placed
 from telic.scale.memory import said as size_said
+from telic.scale.partitions import WholeFile
 
 ROW = 800
 """Bytes that a row takes at most while it is checked and dealt out."""
@@ -120,6 +121,7 @@ def count_logs(
     """
     sources = _sources(logs, executor, work)
     plan = _plan(work, sum(source.rows.rows for source in sources), executor)
+    work = work / f"{plan['rows']}-rows-{plan['buckets']}-buckets"  # with no part of another plan
     cut = [part for source in sources for part in _cut(source, plan["rows"])]
     task = partial(bucket, plan["buckets"], latest, on_bad_row)
     dealt = executor.map(task, cut, out=work / "by-user", skip_bad=skip_bad)
@@ -182,7 +184,8 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place)
         path = str(place(name))  # a worker has a working folder of its own
         if not name.endswith(".parquet"):
             task = partial(to_parquet, shape)
-            copied = executor.map(task, [path], out=work / f"copy-{number}", ending=".parquet")
+            log = WholeFile(path, state_of(place(name)))  # a log that changed is another job
+            copied = executor.map(task, [log], out=work / f"copy-{number}", ending=".parquet")
             path = str(copied.values[0])
         found += [Source(rows, name, number, shape) for rows in row_ranges(path, 1 << 62)]
     return found
@@ -193,12 +196,16 @@ def _cut(source: Source, rows: int) -> list[Source]:
 
 
 def _plan(work: Place, rows: int, executor: Executor) -> dict[str, int]:
-    """Choose sizes by the memory of a task, once: a job that goes on keeps to them."""
-    file = work / "plan.json"
+    """Choose sizes by what a piece may take.
+
+    A job that goes on keeps to them, unless it is asked for smaller pieces.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    piece = min([executor.piece, *(int(file.stem[5:]) for file in work.glob("plan-*.json"))])
+    file = work / f"plan-{piece}.json"
     if not file.exists():
-        work.mkdir(parents=True, exist_ok=True)
-        buckets = max(executor.slots, -(-rows * COUNTED // executor.piece))
-        plan = {"rows": max(executor.piece // ROW, 1), "buckets": min(buckets, 4096)}
+        buckets = max(executor.slots, -(-rows * COUNTED // piece))
+        plan = {"rows": max(piece // ROW, 1), "buckets": min(buckets, 4096)}
         with placed(file) as temporary:
             temporary.write_text(json.dumps(plan), encoding="utf-8")
     found: dict[str, int] = json.loads(fetched(file).read_text(encoding="utf-8"))

@@ -21,6 +21,7 @@ from telic.data.pieces import open_pieces
 from telic.data.recognised_columns import Shape
 from telic.data.tables import one_chunk
 from telic.scale.duckdb_tasks import sorted_on_disk
+from telic.scale.job_folder import hidden
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def catalogue_in_pieces(
     contexts: list[np.ndarray] = []
     unshown = [np.empty(0, np.int64)]
     spellings = bytes_used = 0
-    with tempfile.TemporaryDirectory(prefix=".lists-", dir=work) as folder:
+    with tempfile.TemporaryDirectory(prefix=hidden("lists-"), dir=work) as folder:
         files = GrowingArrays(Path(folder))
 
         def parts() -> Iterator[tuple[pa.Array, pa.Array, np.ndarray]]:

@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from telic.data.object_storage import state_of
 from telic.errors import InputError
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.separable_penalty import Separable
 from telic.scale import Executor
 from telic.scale.arrays import load_arrays, write
-from telic.scale.job_folder import placed
+from telic.scale.job_folder import identity, placed
+from telic.scale.partitions import check_unchanged
 
 
 class ShardFile(NamedTuple):
@@ -27,15 +29,14 @@ class ShardFile(NamedTuple):
     X: str
     """``.npy``, which is mapped, or a sparse matrix as ``.npz``."""
     y: str
-    state: tuple[int, int]
-    """Size of the rows' file and time of its change."""
+    states: tuple[tuple[int, int], tuple[int, int]]
+    """Size and time of change of the rows' file and of the labels'."""
     make: Callable[[Any, Any], AdmmProblem]
 
     def read(self) -> tuple[Any, np.ndarray]:
         """Map the rows, or read them where they are sparse; read the labels."""
-        found = Path(self.X).stat()
-        if (found.st_size, found.st_mtime_ns) != self.state:
-            raise InputError(f"{self.X}: changed since the job began. Let it rest.")
+        for path, state in zip((self.X, self.y), self.states, strict=True):
+            check_unchanged(path, state)
         if self.X.endswith(".npz"):
             return sparse.load_npz(self.X), np.load(self.y, allow_pickle=False)
         rows = np.asarray(np.load(self.X, mmap_mode="c", allow_pickle=False))
@@ -66,25 +67,29 @@ def shard_files(
             here.mkdir(parents=True, exist_ok=True)
             X, y = _write(here / "X", X), _write(here / "y", y)
         try:
-            found = Path(X).stat()
+            states = state_of(Path(X)), state_of(Path(y))
         except OSError as error:
-            raise InputError(f"shard {number}: {X}: {error.strerror}. Check the path.") from None
-        state = found.st_size, found.st_mtime_ns
+            raise InputError(
+                f"shard {number}: {error.filename}: {error.strerror}. Check the path."
+            ) from None
         # A worker has a working folder of its own.
         rows, labels = (str(Path(path).absolute()) for path in (X, y))
-        files.append(ShardFile(rows, labels, state, make))
+        files.append(ShardFile(rows, labels, states, make))
     return files
 
 
 def _write(path: Path, array: Any) -> Path:
+    """Write an array to a file that is named after its numbers, unless it is there."""
     is_sparse = sparse.issparse(array)
-    path = path.with_suffix(".npz" if is_sparse else ".npy")
+    array = sparse.csr_matrix(array) if is_sparse else np.ascontiguousarray(array, np.float64)
+    kind = "npz" if is_sparse else "npy"
+    path = path.with_name(f"{path.name}-{identity(_write, [array])}.{kind}")
     if not path.exists():
         with placed(path) as temporary, temporary.open("wb") as stream:
             if is_sparse:
-                sparse.save_npz(stream, sparse.csr_matrix(array))
+                sparse.save_npz(stream, array)
             else:
-                np.save(stream, np.ascontiguousarray(array, np.float64), allow_pickle=False)
+                np.save(stream, array, allow_pickle=False)
     return path
 
 
