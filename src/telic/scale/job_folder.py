@@ -4,7 +4,6 @@ import functools
 import hashlib
 import json
 import os
-import pickle
 import shutil
 import socket
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import telic
 from telic.data.object_storage import Place, fetched, place, remove, upload
@@ -88,8 +88,13 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
             _tell(update, value.tolist())
         else:
             update(np.ascontiguousarray(value).tobytes())
-    elif hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
-        update(pickle.dumps(value))  # a table's repr shows a few rows
+    elif isinstance(value, pa.Table | pa.RecordBatch | pa.ChunkedArray | pa.Array):
+        named = isinstance(value, pa.Table | pa.RecordBatch)
+        table = pa.table(value if named else {"": value})  # whose repr shows a few rows alone
+        with pa.BufferOutputStream() as stream:
+            with pa.ipc.new_stream(stream, table.schema) as writer:
+                writer.write_table(table)
+            update(stream.getvalue())
     elif isinstance(value, Mapping):
         _tell(update, list(value.items()))
     elif isinstance(value, tuple | list):
