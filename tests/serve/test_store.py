@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sqlite3
 import stat
 import threading
@@ -324,6 +325,30 @@ def test_what_another_process_came_before_with_is_tried_again_but_not_for_ever(a
     assert write(any_store)
 
 
+def test_a_connection_that_does_not_answer_is_closed_and_the_next_call_has_another(
+    completer, postgresql, caplog
+):
+    store = Store(postgresql.url, completer)
+    with store._transaction(store._engine) as connection:
+        server = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        check = threading.Thread(target=store.check, daemon=True)
+        check.start()  # in the pool it takes the one that is stopped
+        store.cut()  # not yet
+        check.join(0.2)
+        assert check.is_alive()
+        store.cut(0.1)
+        check.join(10)
+        assert not check.is_alive()
+        store.check()
+    finally:
+        os.kill(server, signal.SIGCONT)
+        store.close()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["the store's connections are closed: one did not answer"]
+
+
 def test_what_was_acknowledged_outlives_a_server_that_is_killed(completer, postgresql):
     store = Store(postgresql.url, completer)
     kept = []
@@ -372,6 +397,7 @@ def test_a_server_that_refuses_is_named_without_the_password(completer, monkeypa
 
     monkeypatch.setattr("telic.serve.state.store._TABLES.create_all", refuse)
     monkeypatch.setattr("telic.serve.state.store.open_engine", lambda *_: MagicMock())
+    monkeypatch.setattr("telic.serve.state.store.Lines", MagicMock())
     with pytest.raises(InputError, match=r"host/x: cannot be opened.*the server is down") as error:
         Store("postgresql+psycopg://bob:hunter2@host/x?sslpassword=hunter2", completer)
     assert "hunter2" not in str(error.value)

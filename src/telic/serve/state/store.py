@@ -7,8 +7,12 @@ write for one user come to the state that one would have come to.
 
 import hashlib
 import json
+import logging
+import math
 import secrets
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,12 +45,13 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
 from telic.completion import Completer, Lesson, UserState
-from telic.data.databases import Gone, check_file, open_engine, shown
+from telic.data.databases import Gone, Lines, check_file, open_engine, shown
 from telic.errors import InputError
 from telic.serve.operation.metrics import Seen
 from telic.serve.state.dashboard_figures import figures
 from telic.serve.state.row_bounds import PART, Bounds, oldest_kept, remove_part
 
+_log = logging.getLogger("telic.serve")
 _TABLES = MetaData()
 _LONG_AGO = "1970-01-01 00:00:00.000000"
 """When states were written that have no time, as older versions wrote them."""
@@ -116,6 +121,8 @@ _FIRST_STATE = insert(USER_STATES).values(model=_MODEL, user=_USER)
 _NEXT_STATE = update(USER_STATES).where(_OWN)
 BATCHES = 100
 """Batches of changes that are read at once."""
+STUCK = 15.0
+"""Seconds after which a transaction waits for nobody: servers end a statement after ten."""
 ATTEMPTS = 5
 """How often a transaction is tried that another process's write made impossible."""
 
@@ -197,6 +204,8 @@ class Store:
         self._max_history = max_history
         self._closed = False
         self._engine = open_engine(url, _TABLES.tables)
+        self._lines = Lines(self._engine)
+        self._begun: dict[int, float] = {}  # when each thread's transaction was
         self._writes = self._engine.execution_options(writes=True)
         try:
             with self._writes.begin() as connection:
@@ -346,6 +355,12 @@ class Store:
         with self._transaction(self._engine) as connection:
             return figures(connection, SUBMISSIONS, tenant=tenant, now=_now(), days=days)
 
+    def cut(self, seconds: float = STUCK) -> None:
+        """Close all connections to a server if a transaction has waited for it for so long."""
+        if time.monotonic() - min([*self._begun.values()], default=math.inf) > seconds:
+            _log.warning("the store's connections are closed: one did not answer")
+            self._lines.cut()
+
     def release(self) -> None:
         """Close every connection that nobody uses; the next call opens one anew."""
         self._engine.dispose()
@@ -425,6 +440,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        self._begun[threading.get_ident()] = time.monotonic()
         try:
             with engine.connect() as connection:
                 with connection.begin():
@@ -437,6 +453,7 @@ class Store:
                 self._engine.dispose()
             raise StoreError(_reason(error)) from None
         finally:
+            del self._begun[threading.get_ident()]
             if self._closed:  # since this began: what it opened would stay open
                 self.release()
 
