@@ -28,6 +28,7 @@ from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.state.store import (
     ATTEMPTS,
+    COLLISIONS,
     DamagedStateError,
     Store,
     StoreError,
@@ -323,6 +324,54 @@ def test_what_another_process_came_before_with_is_tried_again_but_not_for_ever(a
         write(any_store)
     refusals += [Exception("taken")] * (ATTEMPTS - 1)
     assert write(any_store)
+
+
+def test_machines_that_get_the_same_in_other_orders_do_not_wait_for_each_other(
+    completer, postgresql
+):
+    stores = [Store(postgresql.url, completer) for _ in range(2)]
+    submissions = [Submission(f"order-{user}", "c", Lesson("soup")) for user in "ab"]
+    inserted = []
+
+    def noted(connection, cursor, statement, parameters, context, executemany):
+        if statement.startswith("INSERT INTO submissions"):
+            inserted.append([row["user"] for row in parameters])
+
+    for store in stores:
+        event.listen(store._engine, "before_cursor_execute", noted)
+    for store, given in zip(stores, (submissions, submissions[::-1]), strict=True):
+        outcomes = store.record(given)
+        assert [each.learned for each in outcomes] == [False, False]
+        for each in submissions:
+            store.forget(each.user)
+        store.close()
+    assert inserted == [["order-a", "order-b"]] * 2
+
+
+@pytest.mark.parametrize("code", COLLISIONS)
+@pytest.mark.parametrize("times", [ATTEMPTS - 1, ATTEMPTS])
+def test_what_collides_with_others_is_tried_again(store, monkeypatch, code, times):
+    collided = Exception("deadlock detected")
+    collided.sqlstate = code
+    errors = [OperationalError(None, None, collided)] * times
+
+    def collides(does):
+        def once(*given):
+            if errors:
+                raise errors.pop()
+            return does(*given)
+
+        return once
+
+    monkeypatch.setattr(store, "_record", collides(store._record))
+    if times < ATTEMPTS:
+        store.record([Submission("ada", "c", Lesson("soup"))])
+        assert store.read("ada").version == 1
+    else:
+        with pytest.raises(StoreError, match="again and again"):
+            store.record([Submission("ada", "c", Lesson("soup"))])
+        assert store.read("ada") is None
+    assert not errors
 
 
 def test_a_connection_that_does_not_answer_is_closed_and_the_next_call_has_another(

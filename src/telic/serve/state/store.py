@@ -123,6 +123,8 @@ BATCHES = 100
 """Batches of changes that are read at once."""
 STUCK = 15.0
 """Seconds after which a transaction waits for nobody: servers end a statement after ten."""
+COLLISIONS = ("40001", "40P01")
+"""PostgreSQL's codes of serialization failures and deadlocks."""
 ATTEMPTS = 5
 """How often a transaction is tried that another process's write made impossible."""
 
@@ -133,6 +135,10 @@ class StoreError(Exception):
 
 class DamagedStateError(StoreError):
     """What is stored of one user cannot be read; the others' can."""
+
+
+class _CollidedError(StoreError):
+    """Other transactions were in the way, and nothing was written: the same may be tried again."""
 
 
 class IdTakenError(Exception):
@@ -246,7 +252,7 @@ class Store:
             try:
                 with self._transaction(self._writes) as connection:
                     return self._record(connection, submissions)
-            except IntegrityError:
+            except (IntegrityError, _CollidedError):
                 continue  # another process wrote one of them, or a user's first state
         raise StoreError("others write the same again and again")
 
@@ -278,7 +284,7 @@ class Store:
                     row = {"number": number, "id": id, "changes": changes, "at": _now()}
                     connection.execute(insert(CHANGES), [row])
                     return number
-            except IntegrityError:
+            except (IntegrityError, _CollidedError):
                 continue  # another process wrote one in the meantime
         raise StoreError("others write the same again and again")
 
@@ -311,7 +317,7 @@ class Store:
                 with self._transaction(self._writes) as connection:
                     rows = _delete(connection, user)
                     number = _note(connection, user)
-            except IntegrityError:
+            except (IntegrityError, _CollidedError):
                 continue  # another process noted somebody in the meantime
             self._wipe()
             return rows, number
@@ -399,6 +405,8 @@ class Store:
             row |= {"learned": learned, "updates": state.updates, "number": version + 1}
             added.append(row | {"at": _now(), "tenant": each.tenant} | _seen(each.seen))
         if added:
+            # In one order, so that no two machines wait for each other.
+            added.sort(key=lambda row: (row["user"], row["composition"]))
             connection.execute(insert(SUBMISSIONS), added)
             self._write_states(connection, {row["user"] for row in added}, states, versions)
         return [
@@ -451,7 +459,8 @@ class Store:
         except SQLAlchemyError as error:
             if isinstance(error, Gone):
                 self._engine.dispose()
-            raise StoreError(_reason(error)) from None
+            collided = getattr(getattr(error, "orig", None), "sqlstate", None) in COLLISIONS
+            raise (_CollidedError if collided else StoreError)(_reason(error)) from None
         finally:
             del self._begun[threading.get_ident()]
             if self._closed:  # since this began: what it opened would stay open
