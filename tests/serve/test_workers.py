@@ -87,6 +87,7 @@ def stop(crew):
 @pytest.mark.usefixtures("signals")
 def test_workers_are_started_anew_swapped_and_stopped(completer, settings, tmp_path, monkeypatch):
     completer.save(tmp_path / "model")
+    monkeypatch.setattr("os.isatty", lambda descriptor: False)
     crew = Crew(monkeypatch, dies, hangup, stop)
     ready = []
 
@@ -104,6 +105,16 @@ def test_workers_are_started_anew_swapped_and_stopped(completer, settings, tmp_p
     assert address.startswith("http://127.0.0.1:")
     assert after == len(each)
     assert FOLDER not in os.environ
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_terminal_that_is_closed_stops_the_workers(completer, settings, tmp_path, monkeypatch):
+    completer.save(tmp_path / "model")
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    crew = Crew(monkeypatch, hangup)
+    run_workers(tmp_path / "model", replace(settings, port=0, workers=2))
+    assert crew.told[-2:] == [("stop", 0), ("stop", 1)]
+    assert not any(name == "swap" for name, _ in crew.told)
 
 
 @pytest.mark.usefixtures("signals")

@@ -67,7 +67,10 @@ def run_workers(
         crew = [_Worker(model, settings, listener, place) for place in places]
         stopping = threading.Event()
         before = signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-        before_hangup = signal.signal(signal.SIGHUP, lambda *_: _mark(crew))
+        terminal = os.isatty(0)  # which says by this signal that it was closed
+        before_hangup = signal.signal(
+            signal.SIGHUP, lambda *_: stopping.set() if terminal else _mark(crew)
+        )
         try:
             with suppress(KeyboardInterrupt):
                 for worker in crew:
