@@ -2,6 +2,7 @@
 
 import gc
 import os
+import secrets
 import signal
 import sqlite3
 import stat
@@ -586,6 +587,26 @@ def test_a_store_that_fails_at_the_start_is_said(completer, settings, monkeypatc
     monkeypatch.setattr(Store, "changes", fail)
     with pytest.raises(InputError, match="the database: the disk is full"):
         create_app(completer, settings)
+
+
+def test_a_server_that_is_read_only_or_refuses_its_user_is_said(completer, postgresql):
+    name = f"t{secrets.token_hex(8)}"
+    admin = create_engine(postgresql.url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        url = postgresql.url.rpartition("/")[0] + f"/{name}"
+        store = Store(url, completer)
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        with pytest.raises(StoreError, match=r"cannot execute .* in a read-only transaction"):
+            store.check()
+        store.close()
+        connection.exec_driver_sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        connection.exec_driver_sql(f"CREATE USER {name}")
+    admin.dispose()
+    store = Store(url.replace("telic@", f"{name}@"), completer)
+    with pytest.raises(StoreError, match="permission denied for table probe"):
+        store.check()
+    store.close()
 
 
 @pytest.mark.parametrize(

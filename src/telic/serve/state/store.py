@@ -123,6 +123,8 @@ BATCHES = 100
 """Batches of changes that are read at once."""
 STUCK = 15.0
 """Seconds after which a transaction waits for nobody: servers end a statement after ten."""
+SAYS_NOTHING_OF_ROWS = ("25006", "42501")
+"""PostgreSQL's codes of a database that is read-only, and of what its user may not do."""
 COLLISIONS = ("40001", "40P01")
 """PostgreSQL's codes of serialization failures and deadlocks."""
 ATTEMPTS = 5
@@ -459,8 +461,8 @@ class Store:
         except SQLAlchemyError as error:
             if isinstance(error, Gone):
                 self._engine.dispose()
-            collided = getattr(getattr(error, "orig", None), "sqlstate", None) in COLLISIONS
-            raise (_CollidedError if collided else StoreError)(_reason(error)) from None
+            failed = _CollidedError if _code(error) in COLLISIONS else StoreError
+            raise failed(_reason(error)) from None
         finally:
             del self._begun[threading.get_ident()]
             if self._closed:  # since this began: what it opened would stay open
@@ -534,6 +536,11 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
+def _code(error: Exception) -> str | None:
+    """Return PostgreSQL's code of an error, if that has one."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None)
+
+
 def _reason(error: Exception) -> str:
     """Say what is wrong with a database; other errors than its own could quote what was sent."""
     if isinstance(error, Gone):
@@ -541,6 +548,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, DatabaseError):
         damaged = type(error) is DatabaseError and isinstance(error.orig, sqlite3.Error)
         said = str(error.orig).strip()
-        if said and (damaged or isinstance(error, OperationalError)):
+        plain = damaged or _code(error) in SAYS_NOTHING_OF_ROWS
+        if said and (plain or isinstance(error, OperationalError)):
             return said.splitlines()[0]
     return type(error).__name__
