@@ -1,5 +1,7 @@
 """Worker processes: how they are started, started anew, told to swap and stopped, by stand-ins."""
 
+import json
+import logging
 import multiprocessing
 import os
 import signal
@@ -22,9 +24,13 @@ from telic.serve.requests.between_workers import WorkerPlace
 
 @pytest.fixture
 def signals():
-    """What is done on a hangup and on a stop is as before in the end."""
+    """What is done on a hangup and on a stop is as before in the end; the log is made so."""
     before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)]
+    log = logging.getLogger("telic.serve")
+    handlers, level = log.handlers[:], log.level
     yield
+    log.handlers[:] = handlers
+    log.setLevel(level)
     assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)] == before
 
 
@@ -105,6 +111,19 @@ def test_workers_are_started_anew_swapped_and_stopped(completer, settings, tmp_p
     assert address.startswith("http://127.0.0.1:")
     assert after == len(each)
     assert FOLDER not in os.environ
+
+
+@pytest.mark.usefixtures("signals")
+def test_what_is_said_of_workers_is_json_too(completer, settings, tmp_path, monkeypatch, capsys):
+    completer.save(tmp_path / "model")
+
+    def say(crew):
+        workers._log.error("worker 1 died and is started anew")
+
+    Crew(monkeypatch, say, stop)
+    run_workers(tmp_path / "model", replace(settings, port=0, workers=2, log_json=True))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["message"] == "worker 1 died and is started anew"
 
 
 @pytest.mark.usefixtures("signals")

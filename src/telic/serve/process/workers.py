@@ -1,6 +1,7 @@
 """Several worker processes behind one port: started together, and anew when one dies."""
 
 import logging
+import logging.config
 import multiprocessing
 import os
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from telic.completion import Completer
 from telic.errors import InputError, TelicError
+from telic.serve.operation.logs import log_config
 from telic.serve.operation.metrics import FOLDER, mark_process_dead
 from telic.serve.operation.settings import Settings
 from telic.serve.process.server import listen, serve_on, shown_address
@@ -55,6 +57,7 @@ def run_workers(
     """
     if not hasattr(socket, "AF_UNIX") or os.name == "nt":
         raise InputError("several workers need a POSIX system. Leave --workers out.")
+    logging.config.dictConfig(log_config(settings))
     # What is wrong is said once, here, and not by each of them.
     Store(settings.database, Completer.load(model)).close()
     with (
