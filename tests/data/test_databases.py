@@ -80,6 +80,9 @@ def test_a_database_whose_driver_is_not_installed_is_refused_without_its_passwor
 def test_nobody_waits_long_for_what_others_hold():
     assert databases.POSTGRESQL["connect_timeout"] == 3
     assert databases.POSTGRESQL["options"] == "-c lock_timeout=2s -c statement_timeout=10s"
+    silent = databases.POSTGRESQL["keepalives_interval"] * databases.POSTGRESQL["keepalives_count"]
+    assert databases.POSTGRESQL["keepalives_idle"] + silent < 20
+    assert databases.POSTGRESQL["tcp_user_timeout"] == 10_000
 
 
 def test_the_driver_of_postgresql_is_told_how_long_to_wait():

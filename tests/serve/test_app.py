@@ -249,6 +249,8 @@ def test_our_own_errors_say_nothing_of_the_request(completer, settings, monkeypa
         (logged,) = (each for each in caplog.records if each.exc_info)
         assert logged.getMessage() == "a keystroke went unanswered"
         message = error_of(submit(client, "secret"), 503, "no_store")
+        hint = submit(client, "secret").json()["error"]["hint"]
+        assert "It may have been kept all the same: send it again, it counts once." in hint
         assert "disk" in message
         assert "secret" not in message
     assert "secret" not in caplog.text

@@ -18,7 +18,7 @@ from telic.serve.app import create_app
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.process.server import _server, listen
-from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace, _Link
+from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace, _Ear, _Link
 from telic.serve.requests.dispatch import Desk
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
@@ -101,6 +101,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_dropped():
     async def ask():
         link = _Link()
         link.transport = MagicMock()
+        link.transport.is_closing.return_value = False
         late, timely = (asyncio.create_task(link.ask(["suggest"])) for _ in range(2))
         await asyncio.sleep(0)
         late.cancel()
@@ -109,6 +110,31 @@ def test_an_answer_that_nobody_waits_for_any_more_is_dropped():
         assert await timely == "timely"
         assert not link._waiting
         link.data_received(b'[0, "later"]\n')
+
+    asyncio.run(ask())
+
+
+def test_nothing_is_sent_to_a_worker_that_has_hung_up():
+    async def ask():
+        link, go_on = _Link(), asyncio.Event()
+
+        async def answer(request):
+            await go_on.wait()
+
+        ear = _Ear(answer, set())
+        for end in (link, ear):
+            end.connection_made(MagicMock())
+            end.transport.is_closing.return_value = False
+        ear.data_received(b'[0, ["suggest"]]\n')
+        (reply,) = ear._tasks
+        for end in (link, ear):
+            end.transport.is_closing.return_value = True
+        go_on.set()
+        await reply
+        with pytest.raises(PeerError):
+            await asyncio.wait_for(link.ask(["suggest"]), 1)
+        for end in (link, ear):
+            assert not end.transport.write.called
 
     asyncio.run(ask())
 

@@ -1,10 +1,12 @@
 """What is recorded is whole, private, bounded, and gone when its user is forgotten."""
 
+import errno
 import json
 import os
 import stat
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -89,7 +91,8 @@ def test_the_oldest_of_what_is_too_much_is_deleted(tmp_path):
     assert "u99" in "".join(file.read_text() for file in files)
 
 
-def test_a_disk_that_fails_is_said_once_and_loses_whole_compositions(tmp_path, caplog):
+def test_a_disk_that_fails_is_said_once_and_loses_whole_compositions(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(composition_recorder, "CALM", 0.0)
     folder = tmp_path / "log"
     recorder = started(folder)
     first = recorder.begin("ada")
@@ -112,6 +115,90 @@ def test_a_disk_that_fails_is_said_once_and_loses_whole_compositions(tmp_path, c
     assert caplog.text.count("nothing is recorded") == 1
     assert "it is recorded again; 2 records were lost" in caplog.text
     assert "ada" not in caplog.text
+
+
+def test_a_disk_that_is_full_for_moments_leaves_no_half_line_and_says_so_once(
+    tmp_path, caplog, monkeypatch
+):
+    now, full = [0.0], [False]
+    monkeypatch.setattr(composition_recorder.time, "monotonic", lambda: now[0])
+    fdopen = os.fdopen
+
+    class Disk:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def fileno(self):
+            return self.file.fileno()
+
+        def write(self, given):
+            if full[0] and len(given) < 30:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return self.file.write(given[: len(given) // 2 + 1])  # a part, as systems may
+
+    monkeypatch.setattr(os, "fdopen", lambda *given: Disk(fdopen(*given)))
+    recorder = Recorder(tmp_path)
+    for number in range(40):
+        full[0] = number % 4 == 1
+        recorder._write("queries", [{"number": number}, {"text": "x" * 60}])
+    now[0] += composition_recorder.CALM
+    recorder._write("queries", [{"number": 40}])
+    assert recorder.lost == 20
+    (file,) = recorded(tmp_path)
+    numbers = [json.loads(line).get("number") for line in file.read_text().splitlines()]
+    assert [each for each in numbers if each is not None] == [
+        number for number in range(41) if number % 4 != 1
+    ]
+    assert [record.getMessage() for record in caplog.records] == [
+        "nothing is recorded: No space left on device",
+        "it is recorded again; 20 records were lost",
+    ]
+
+
+@pytest.mark.parametrize("vanishes", ["stat", "unlink"])
+def test_files_that_other_workers_delete_meanwhile_cost_no_record(
+    tmp_path, monkeypatch, caplog, vanishes
+):
+    for number in range(3):
+        old = tmp_path / f"queries-20200101T00000000000{number}-1.jsonl"
+        old.touch()
+        os.utime(old, (0, 0))
+    does, gone = getattr(Path, vanishes), []
+
+    def too_late(self, **options):
+        if self.name.startswith("queries-2020") and not gone:
+            gone.append(self)
+            os.unlink(self)
+        return does(self, **options)
+
+    monkeypatch.setattr(Path, vanishes, too_late)
+    recorder = Recorder(tmp_path)
+    recorder._write("queries", [{"number": 1}])
+    assert (recorder.lost, len(gone), caplog.text) == (0, 1, "")
+    assert len(recorded(tmp_path)) == 1
+
+
+def test_old_files_that_cannot_be_deleted_are_said_and_cost_no_record(
+    tmp_path, monkeypatch, caplog
+):
+    old = tmp_path / "queries-20200101T000000000000-1.jsonl"
+    old.touch()
+    os.utime(old, (0, 0))
+
+    def refuse(self, **options):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    recorder = Recorder(tmp_path)
+    recorder._write("queries", [{"number": 1}])
+    assert recorder.lost == 0
+    assert "old records are not deleted: Operation not permitted" in caplog.text
 
 
 def test_a_user_is_erased_and_nobody_else(tmp_path):

@@ -144,6 +144,41 @@ def test_what_other_machines_know_goes_within_a_second(kept, tmp_path):
         assert typed(there, USER, "3", "so") == ["soup"]  # once is enough
 
 
+def test_users_forgotten_elsewhere_while_the_store_fails_are_forgotten_later(
+    kept, monkeypatch, caplog
+):
+    with service(kept) as here, service(replace(kept, record="")) as there:
+        following = there.app.forgotten
+        delete, works, deleted = following._store.delete, threading.Event(), []
+
+        def fails_at_first(user):
+            deleted.append(user)
+            if not works.is_set():
+                raise StoreError("it is locked")
+            delete(user)
+
+        monkeypatch.setattr(following._store, "delete", fails_at_first)
+        for user in (USER, "bob"):
+            assert typed(there, user, "1", "s")
+            forget(here, user)
+        deadline = time.monotonic() + 30
+        while len(deleted) < 3 or {USER, "bob"} & there.app.desk._compositions.known():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert submitted(there, USER, "2", "soup") == 503  # it would be deleted
+        works.set()
+        while not following._works:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert {*deleted} == {USER, "bob"}
+        assert submitted(there, USER, "2", "soup") == 200
+    said = [record.getMessage() for record in caplog.records if "whom" in record.getMessage()]
+    assert said == [
+        "whom others forget is not forgotten here yet: it is locked",
+        "whom others forget is forgotten here again",
+    ]
+
+
 def test_a_model_that_still_has_the_user_brings_nobody_back(kept, tmp_path, make_completer):
     """Such as another machine's, or one that is fitted again on the old log."""
     with service(kept) as client:

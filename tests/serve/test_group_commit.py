@@ -42,12 +42,55 @@ def test_a_check_that_waits_for_the_store_does_not_outlive_the_journal(
         journal.start()
         asked = asyncio.create_task(journal.check())
         await asyncio.sleep(0.01)
-        await journal.close()
+        closing = asyncio.create_task(journal.close())
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(asked, 5)
         held.set()
+        await closing
 
     asyncio.run(ask())
+
+
+def test_a_writer_that_is_stuck_is_an_outage_until_it_answers(
+    completer, settings, monkeypatch, caplog
+):
+    """Whatever other threads and connections can do meanwhile."""
+    monkeypatch.setattr(outages, "EVERY", 0.01)
+    monkeypatch.setattr(group_commit, "EVERY", 0.0)
+    store, held, cuts = Store(settings.database, completer), threading.Event(), []
+
+    def record(submissions):
+        assert held.wait(30)
+        return [Outcome(True, 1) for _ in submissions]
+
+    monkeypatch.setattr(store, "record", record)
+    monkeypatch.setattr(store, "cut", lambda: cuts.append(1))
+
+    async def ask():
+        journal = Journal(store, replace(settings, write_seconds=0.05))
+        journal.start()
+        for _ in range(3):
+            with pytest.raises(StoreError, match="does not answer in time"):
+                await journal.write(Submission("ada", "1", Lesson("soup")))
+            with pytest.raises(StoreError, match="does not answer in time"):
+                await journal.check()
+            journal._settings = settings
+            assert await journal.change(f"id{len(cuts)}", []) > 0
+            journal._settings = replace(settings, write_seconds=0.05)
+            assert journal.problem == "it does not answer in time"
+        while len(cuts) < 5:
+            await asyncio.sleep(0.01)
+        held.set()
+        while journal.problem:
+            await asyncio.sleep(0.01)
+        await journal.check()
+        await journal.close()
+
+    asyncio.run(asyncio.wait_for(ask(), 30))
+    assert [record.getMessage() for record in caplog.records] == [
+        "the store fails (write): it does not answer in time",
+        "the store works again (write)",
+    ]
 
 
 @pytest.mark.parametrize("fails", [False, True])

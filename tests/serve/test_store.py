@@ -2,6 +2,8 @@
 
 import gc
 import os
+import secrets
+import signal
 import sqlite3
 import stat
 import threading
@@ -27,6 +29,7 @@ from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.state.store import (
     ATTEMPTS,
+    COLLISIONS,
     DamagedStateError,
     Store,
     StoreError,
@@ -324,6 +327,78 @@ def test_what_another_process_came_before_with_is_tried_again_but_not_for_ever(a
     assert write(any_store)
 
 
+def test_machines_that_get_the_same_in_other_orders_do_not_wait_for_each_other(
+    completer, postgresql
+):
+    stores = [Store(postgresql.url, completer) for _ in range(2)]
+    submissions = [Submission(f"order-{user}", "c", Lesson("soup")) for user in "ab"]
+    inserted = []
+
+    def noted(connection, cursor, statement, parameters, context, executemany):
+        if statement.startswith("INSERT INTO submissions"):
+            inserted.append([row["user"] for row in parameters])
+
+    for store in stores:
+        event.listen(store._engine, "before_cursor_execute", noted)
+    for store, given in zip(stores, (submissions, submissions[::-1]), strict=True):
+        outcomes = store.record(given)
+        assert [each.learned for each in outcomes] == [False, False]
+        for each in submissions:
+            store.forget(each.user)
+        store.close()
+    assert inserted == [["order-a", "order-b"]] * 2
+
+
+@pytest.mark.parametrize("code", COLLISIONS)
+@pytest.mark.parametrize("times", [ATTEMPTS - 1, ATTEMPTS])
+def test_what_collides_with_others_is_tried_again(store, monkeypatch, code, times):
+    collided = Exception("deadlock detected")
+    collided.sqlstate = code
+    errors = [OperationalError(None, None, collided)] * times
+
+    def collides(does):
+        def once(*given):
+            if errors:
+                raise errors.pop()
+            return does(*given)
+
+        return once
+
+    monkeypatch.setattr(store, "_record", collides(store._record))
+    if times < ATTEMPTS:
+        store.record([Submission("ada", "c", Lesson("soup"))])
+        assert store.read("ada").version == 1
+    else:
+        with pytest.raises(StoreError, match="again and again"):
+            store.record([Submission("ada", "c", Lesson("soup"))])
+        assert store.read("ada") is None
+    assert not errors
+
+
+def test_a_connection_that_does_not_answer_is_closed_and_the_next_call_has_another(
+    completer, postgresql, caplog
+):
+    store = Store(postgresql.url, completer)
+    with store._transaction(store._engine) as connection:
+        server = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        check = threading.Thread(target=store.check, daemon=True)
+        check.start()  # in the pool it takes the one that is stopped
+        store.cut()  # not yet
+        check.join(0.2)
+        assert check.is_alive()
+        store.cut(0.1)
+        check.join(10)
+        assert not check.is_alive()
+        store.check()
+    finally:
+        os.kill(server, signal.SIGCONT)
+        store.close()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["the store's connections are closed: one did not answer"]
+
+
 def test_what_was_acknowledged_outlives_a_server_that_is_killed(completer, postgresql):
     store = Store(postgresql.url, completer)
     kept = []
@@ -372,6 +447,7 @@ def test_a_server_that_refuses_is_named_without_the_password(completer, monkeypa
 
     monkeypatch.setattr("telic.serve.state.store._TABLES.create_all", refuse)
     monkeypatch.setattr("telic.serve.state.store.open_engine", lambda *_: MagicMock())
+    monkeypatch.setattr("telic.serve.state.store.Lines", MagicMock())
     with pytest.raises(InputError, match=r"host/x: cannot be opened.*the server is down") as error:
         Store("postgresql+psycopg://bob:hunter2@host/x?sslpassword=hunter2", completer)
     assert "hunter2" not in str(error.value)
@@ -511,6 +587,26 @@ def test_a_store_that_fails_at_the_start_is_said(completer, settings, monkeypatc
     monkeypatch.setattr(Store, "changes", fail)
     with pytest.raises(InputError, match="the database: the disk is full"):
         create_app(completer, settings)
+
+
+def test_a_server_that_is_read_only_or_refuses_its_user_is_said(completer, postgresql):
+    name = f"t{secrets.token_hex(8)}"
+    admin = create_engine(postgresql.url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        url = postgresql.url.rpartition("/")[0] + f"/{name}"
+        store = Store(url, completer)
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        with pytest.raises(StoreError, match=r"cannot execute .* in a read-only transaction"):
+            store.check()
+        store.close()
+        connection.exec_driver_sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        connection.exec_driver_sql(f"CREATE USER {name}")
+    admin.dispose()
+    store = Store(url.replace("telic@", f"{name}@"), completer)
+    with pytest.raises(StoreError, match="permission denied for table probe"):
+        store.check()
+    store.close()
 
 
 @pytest.mark.parametrize(

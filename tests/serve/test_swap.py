@@ -233,27 +233,48 @@ def test_a_hangup_swaps_the_model_but_for_a_terminal_that_was_closed(
     assert heard == ([] if terminal else [signal.SIGHUP])
 
 
-def test_a_second_hangup_begins_no_second_swap_and_a_stop_ends_one(completer, sorbet, settings):
-    made, go_on = [], threading.Event()
+def test_a_hangup_during_a_swap_is_followed_by_one_more_and_a_stop_ends_it(completer, settings):
+    made, go_on = [], threading.Semaphore(0)
 
     def make(before):
         made.append(1)
-        assert go_on.wait(30)
+        assert go_on.acquire(timeout=30)
         raise InputError("too late")
 
     app = Swapping(create_app(completer, settings), make)
     with TestClient(app, "http://127.0.0.1:8000") as client:
-        for _ in range(3):
-            client.portal.call(app.swap_soon)
-        first = app._swap
-        go_on.set()
-        while not first.done():
-            time.sleep(0.01)
-        go_on.clear()
         client.portal.call(app.swap_soon)
-        assert app._swap is not first
-        while len(made) < 2:
+        while not made:
             time.sleep(0.01)
-        threading.Timer(0.1, go_on.set).start()
-    assert len(made) == 2
+        for _ in range(2):  # what is being made may not have read what this is about
+            client.portal.call(app.swap_soon)
+        go_on.release(2)
+        while not app._swap.done():
+            time.sleep(0.01)
+        assert len(made) == 2
+        client.portal.call(app.swap_soon)
+        while len(made) < 3:
+            time.sleep(0.01)
+        threading.Timer(0.1, go_on.release).start()
+    assert len(made) == 3
     assert app._swap.cancelled()
+
+
+def test_a_swap_waits_for_no_service_that_ends(completer, make_completer, settings):
+    def make(before):
+        return create_app(make_completer(), settings, before=before)
+
+    app = Swapping(first := create_app(completer, settings), make, grace=30)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        first._under_way += 1  # a client that sends slowly
+        for swaps in (1, 2):
+            before = app.current
+            client.portal.call(app.swap_soon)
+            deadline = time.monotonic() + 30
+            while app.current is before or not app._swap.done():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert first.journal._writer.is_alive(), swaps
+        assert client.get("/suggest?q=so").status_code == 200
+    assert not first.journal._writer.is_alive()
+    assert not app._ending

@@ -1,10 +1,13 @@
 """Worker processes: how they are started, started anew, told to swap and stopped, by stand-ins."""
 
+import json
+import logging
 import multiprocessing
 import os
 import signal
 import socket
 from dataclasses import replace
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -21,9 +24,13 @@ from telic.serve.requests.between_workers import WorkerPlace
 
 @pytest.fixture
 def signals():
-    """What is done on a hangup and on a stop is as before in the end."""
+    """What is done on a hangup and on a stop is as before in the end; the log is made so."""
     before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)]
+    log = logging.getLogger("telic.serve")
+    handlers, level = log.handlers[:], log.level
     yield
+    log.handlers[:] = handlers
+    log.setLevel(level)
     assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)] == before
 
 
@@ -45,9 +52,12 @@ class Crew:
         monkeypatch.setattr(workers, "wait", self.look)
 
     def worker(self, model, settings, listener, place):
-        one = MagicMock(place=place, swap_due=False)
+        one = MagicMock(place=place, swap_due=False, is_up=True, failed=0)
         one.process.is_alive.return_value = True
-        for name in ("start", "comes_up", "start_anew", "stop"):
+        one.look.side_effect = lambda: (
+            one.process.is_alive() or self.told.append(("start_anew", place.index))
+        )
+        for name in ("start", "comes_up", "stop"):
             getattr(one, name).side_effect = lambda name=name: (
                 self.told.append((name, place.index)) or name == "comes_up"
             )
@@ -58,7 +68,8 @@ class Crew:
         return one
 
     def look(self, sentinels, timeout):
-        assert sentinels == [one.process.sentinel for one in self.members]
+        alive = [one for one in self.members if one.process.is_alive()]
+        assert sentinels == [one.process.sentinel for one in alive]
         assert timeout == 0.2
         for one in self.members:
             one.swap_due = False
@@ -82,6 +93,7 @@ def stop(crew):
 @pytest.mark.usefixtures("signals")
 def test_workers_are_started_anew_swapped_and_stopped(completer, settings, tmp_path, monkeypatch):
     completer.save(tmp_path / "model")
+    monkeypatch.setattr("os.isatty", lambda descriptor: False)
     crew = Crew(monkeypatch, dies, hangup, stop)
     ready = []
 
@@ -99,6 +111,29 @@ def test_workers_are_started_anew_swapped_and_stopped(completer, settings, tmp_p
     assert address.startswith("http://127.0.0.1:")
     assert after == len(each)
     assert FOLDER not in os.environ
+
+
+@pytest.mark.usefixtures("signals")
+def test_what_is_said_of_workers_is_json_too(completer, settings, tmp_path, monkeypatch, capsys):
+    completer.save(tmp_path / "model")
+
+    def say(crew):
+        workers._log.error("worker 1 died and is started anew")
+
+    Crew(monkeypatch, say, stop)
+    run_workers(tmp_path / "model", replace(settings, port=0, workers=2, log_json=True))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["message"] == "worker 1 died and is started anew"
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_terminal_that_is_closed_stops_the_workers(completer, settings, tmp_path, monkeypatch):
+    completer.save(tmp_path / "model")
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    crew = Crew(monkeypatch, hangup)
+    run_workers(tmp_path / "model", replace(settings, port=0, workers=2))
+    assert crew.told[-2:] == [("stop", 0), ("stop", 1)]
+    assert not any(name == "swap" for name, _ in crew.told)
 
 
 @pytest.mark.usefixtures("signals")
@@ -155,21 +190,86 @@ def test_a_worker_comes_up_when_it_says_so_and_not_when_it_dies(settings, monkey
         worker._up.close()
 
 
-def test_a_worker_that_dies_twice_before_it_answered_ends_all(settings, monkeypatch, caplog):
+def test_a_worker_that_cannot_be_started_is_tried_ever_later_and_says_why(
+    settings, monkeypatch, caplog
+):
     worker = workers._Worker("model", settings, None, WorkerPlace(1, 2, "folder"))
-    started, dead, came_up = [], [], iter([True, False, True, False, False])
-    worker.process = SimpleNamespace(pid=7)
-    monkeypatch.setattr(worker, "start", lambda: started.append(True))
-    monkeypatch.setattr(worker, "_came_up", lambda: next(came_up))
+    started, dead, now, ends = [], [], [0.0], []
+
+    def start():
+        started.append(now[0])
+        worker._up, end = multiprocessing.Pipe(duplex=False)
+        worker.is_up, worker._due, worker.reason = False, None, "it dies at once."
+        ends.append(end)
+
+    def dies(*said):
+        for each in said:
+            ends[-1].send(each)
+        ends[-1].close()
+        due = len(started) + 1
+        while len(started) < due:
+            worker.look()
+            now[0] += 1
+
+    worker.process = SimpleNamespace(pid=7, is_alive=lambda: False)
+    monkeypatch.setattr(worker, "start", start)
     monkeypatch.setattr(workers, "mark_process_dead", lambda *which: dead.append(which))
-    for _ in range(4):
-        worker.start_anew()
-    with pytest.raises(InputError, match="worker 1 dies as soon as it is started"):
-        worker.start_anew()
-    assert len(started) == 4
-    assert dead == [(7, "folder")] * 4
+    monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
+    start()
+    dies(True)
+    for _ in range(3):
+        dies("database: refused.")
+    dies()
+    for _ in range(2):
+        dies("database: refused.")
+    dies(True)
+    assert worker.failed == 0
+    worker._up.close()
+    waits = [0, 1, 3, 7, 15, 30, 30, 0]
+    assert [b - a - 1 for a, b in pairwise(started[1:])] == waits[1:]
+    assert dead == [(7, "folder")] * 8
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["worker 1 died and is started anew"] * 4
+    again = "worker 1 cannot be started, and is tried again in"
+    assert said == [
+        "worker 1 died and is started anew",
+        *(f"{again} {seconds} s: database: refused." for seconds in (1, 3, 7)),
+        f"{again} 15 s: it dies at once.",
+        *[f"{again} 30 s: database: refused."] * 2,
+        "worker 1 died and is started anew",
+    ]
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("came_up", "failed", "ends"),
+    [(True, (0, 9), False), (True, (2, 1), False), (True, (2, 2), True), (False, (0, 2), True)],
+)
+def test_a_service_ends_once_no_worker_is_left(
+    completer, settings, tmp_path, monkeypatch, came_up, failed, ends
+):
+    completer.save(tmp_path / "model")
+
+    def fail(crew):
+        for one, times in zip(crew.members, failed, strict=True):
+            one.failed, one.is_up, one.reason = times, not times, "the disk is gone."
+
+    crew = Crew(monkeypatch, fail, stop)
+    made = crew.worker
+
+    def worker(*given):
+        one = made(*given)
+        one.is_up = came_up
+        one.comes_up.side_effect = lambda: came_up
+        return one
+
+    monkeypatch.setattr(workers, "_Worker", worker)
+    two = replace(settings, port=0, workers=2)
+    if ends:
+        with pytest.raises(InputError, match=r"no worker can be started: the disk is gone\."):
+            run_workers(tmp_path / "model", two)
+    else:
+        run_workers(tmp_path / "model", two)
+    assert crew.told[-2:] == [("stop", 0), ("stop", 1)]
 
 
 @pytest.mark.parametrize(("due", "up"), [(True, True), (True, False), (False, True)])
@@ -218,6 +318,24 @@ def test_a_worker_says_when_it_answers_and_ends_with_its_parent(settings, monkey
     end_with_parent()
     assert killed == ([(os.getpid(), signal.SIGTERM)] if child else [])
     assert not child or parent.join.called
+
+
+def test_a_worker_that_cannot_serve_says_why(settings, monkeypatch):
+    def refuse(model):
+        raise ModelError(f"{model}: is damaged.")
+
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
+    monkeypatch.setattr(Completer, "load", refuse)
+    monkeypatch.setattr(workers.threading, "Thread", MagicMock())
+    here, up = multiprocessing.Pipe(duplex=False)
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        workers._work("model", settings, None, WorkerPlace(), up)
+        assert here.recv() == "model: is damaged."
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        here.close()
+        up.close()
 
 
 def test_one_process_serves_once_it_is_warm_and_listens(completer, settings, monkeypatch):

@@ -1,6 +1,7 @@
 """How a database is opened, and what its kind needs so that a commit means: it is on disk."""
 
 import os
+import socket
 import sqlite3
 from collections.abc import Collection
 from contextlib import closing, suppress
@@ -17,6 +18,11 @@ LOCKED_SECONDS = 2.0
 """How long a transaction waits for a lock that somebody else holds."""
 POSTGRESQL = {
     "connect_timeout": 3,
+    # A server that is gone without a word: the system finds out.
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # ms
     "options": f"-c lock_timeout={LOCKED_SECONDS:.0f}s -c statement_timeout=10s",
 }
 
@@ -61,6 +67,27 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
             f"{shown(url)}: needs the package {error.name}. Install it, for PostgreSQL with: "
             "pip install telic[postgresql]"
         ) from None
+
+
+class Lines:
+    """An engine's connections to a server, which can be cut: who waits at one gets an error."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._open: set[Any] = set()
+        event.listen(engine, "connect", self._opened)
+
+    def _opened(self, connection: Any, _: Any) -> None:
+        if hasattr(connection, "fileno"):  # SQLite has none
+            self._open = {each for each in self._open if not each.closed} | {connection}
+
+    def cut(self) -> None:
+        """End every connection, whatever waits for an answer there; the pool opens new ones."""
+        for connection in self._open:
+            with (
+                suppress(OSError, connection.Error),
+                socket.socket(fileno=os.dup(connection.fileno())) as line,
+            ):
+                line.shutdown(socket.SHUT_RDWR)
 
 
 def shown(url: str) -> str:

@@ -64,7 +64,8 @@ def on_no_store(request: Request, error: Exception) -> JSONResponse:
     """Answer that the store fails, and how."""
     return problem(
         503, "no_store", f"The store fails: {error}.",
-        "Nothing was kept: send the same again. If it stays, look at the store's disk or server.",
+        "It may have been kept all the same: send it again, it counts once. "
+        "If it stays, look at the store's disk or server.",
     )  # fmt: skip
 
 

@@ -45,6 +45,8 @@ class Swapping:
         self._make, self._grace = make, grace
         self._lifespan = Starlette(lifespan=self._live)
         self._swap: asyncio.Task[None] | None = None
+        self._due = False
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -61,29 +63,46 @@ class Swapping:
                 loop.add_signal_handler(signal.SIGHUP, self.swap_soon)
         await self.current.start()
         yield
-        if self._swap:
-            self._swap.cancel()
+        for task in ({self._swap} if self._swap else set()) | self._ending:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._swap
+                await task
         await self.current.stop()
 
     def swap_soon(self) -> None:
-        """Begin to make the next service; one that is being made already is enough."""
+        """Begin to make the next service; after one that is being made, which may be outdated."""
+        self._due = True
         if self._swap is None or self._swap.done():
-            self._swap = asyncio.get_running_loop().create_task(self.swap())
+            self._swap = asyncio.get_running_loop().create_task(self._swap_while_due())
+
+    async def _swap_while_due(self) -> None:
+        while self._due:
+            self._due = False
+            await self._next()
 
     async def swap(self) -> None:
-        """Let the next service answer from now on; keep this one if there can be none."""
+        """Let the next service answer from now on, and end this one; keep it if there is none."""
+        if ending := await self._next():
+            await ending
+
+    async def _next(self) -> asyncio.Task[None] | None:
+        """Let the next service answer; return the task that ends the one before."""
         assert self._make is not None
         try:
             following = await asyncio.to_thread(self._make, self.current)
         except (TelicError, OSError) as error:
             _log.error("the model is not swapped: %s", error)
-            return
+            return None
         before = self.current
         await following.start()
         self.current = following
         _log.info("the model was swapped")
+        ending = asyncio.get_running_loop().create_task(self._end(before))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        return ending
+
+    async def _end(self, before: Service) -> None:
         try:
             await before.drained(self._grace)
         finally:

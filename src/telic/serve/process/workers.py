@@ -1,12 +1,14 @@
 """Several worker processes behind one port: started together, and anew when one dies."""
 
 import logging
+import logging.config
 import multiprocessing
 import os
 import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,13 +17,16 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from telic.completion import Completer
-from telic.errors import InputError
+from telic.errors import InputError, TelicError
+from telic.serve.operation.logs import log_config
 from telic.serve.operation.metrics import FOLDER, mark_process_dead
 from telic.serve.operation.settings import Settings
 from telic.serve.process.server import listen, serve_on, shown_address
 from telic.serve.requests.between_workers import WorkerPlace
 from telic.serve.state.store import Store
 
+LONGEST_WAIT = 30
+"""Seconds between two starts of a worker that cannot be started."""
 _log = logging.getLogger("telic.serve")
 
 
@@ -47,10 +52,12 @@ def run_workers(
     Raises
     ------
     InputError
-        If the model, the address or the store cannot be used, or on a system without Unix sockets.
+        If the model, the address or the store cannot be used, or on a system without Unix sockets;
+        later, if no worker is left and none can be started.
     """
     if not hasattr(socket, "AF_UNIX") or os.name == "nt":
         raise InputError("several workers need a POSIX system. Leave --workers out.")
+    logging.config.dictConfig(log_config(settings))
     # What is wrong is said once, here, and not by each of them.
     Store(settings.database, Completer.load(model)).close()
     with (
@@ -63,19 +70,28 @@ def run_workers(
         crew = [_Worker(model, settings, listener, place) for place in places]
         stopping = threading.Event()
         before = signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-        before_hangup = signal.signal(signal.SIGHUP, lambda *_: _mark(crew))
+        terminal = os.isatty(0)  # which says by this signal that it was closed
+        before_hangup = signal.signal(
+            signal.SIGHUP, lambda *_: stopping.set() if terminal else _mark(crew)
+        )
         try:
             with suppress(KeyboardInterrupt):
                 for worker in crew:
                     worker.start()
-                if all(worker.comes_up() for worker in crew) and ready:
+                served = all(worker.comes_up() for worker in crew)
+                if served and ready:
                     ready(shown_address(settings, listener))
                 while not stopping.is_set():
-                    wait([worker.process.sentinel for worker in crew], timeout=0.2)
+                    alive = [worker for worker in crew if worker.process.is_alive()]
+                    wait([worker.process.sentinel for worker in alive], timeout=0.2)
                     for worker in crew:
-                        if not worker.process.is_alive() and not stopping.is_set():
-                            worker.start_anew()
+                        if not stopping.is_set():
+                            worker.look()
                         worker.swap_if_due()
+                    served = served or all(worker.is_up for worker in crew)
+                    lost = [worker for worker in crew if worker.failed > 1]
+                    if lost and (not served or lost == crew):
+                        raise InputError(f"no worker can be started: {lost[0].reason}")
         finally:
             for worker in crew:
                 worker.stop()
@@ -99,9 +115,13 @@ class _Worker:
     _up: Connection = field(init=False)
     swap_due: bool = False
     """Whether it is still to read its model and keys anew."""
-    _is_up: bool = False
-    _failed: int = 0
+    is_up: bool = False
+    failed: int = 0
     """Starts in a row after which it never answered."""
+    reason: str = ""
+    """Why the last of them failed."""
+    _due: float | None = None
+    """When one that died is to be started."""
 
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -116,15 +136,18 @@ class _Worker:
         finally:
             signal.signal(signal.SIGINT, before)
         up.close()
-        self._is_up = False
+        self.is_up, self._due = False, None
+        self.reason = "it dies as soon as it is started."
 
     def comes_up(self) -> bool:
-        """Wait until it answers, or has died."""
-        try:
-            self._is_up = bool(self._up.recv())
-        except EOFError:
-            self._is_up = False
-        return self._is_up
+        """Wait until it answers, or has died or said why it will."""
+        with suppress(EOFError):
+            said = self._up.recv()
+            if said is True:
+                self.is_up, self.failed = True, 0
+            else:
+                self.reason = said
+        return self.is_up
 
     def swap_if_due(self) -> None:
         """Tell it by a signal, which would end one that is only just being started."""
@@ -134,15 +157,28 @@ class _Worker:
             os.kill(self.process.pid, signal.SIGHUP)
 
     def _came_up(self) -> bool:
-        return self._is_up or (self._up.poll() and self.comes_up())
+        return self.is_up or (self._up.poll() and self.comes_up())
 
-    def start_anew(self) -> None:
-        self._failed = 0 if self._came_up() else self._failed + 1
-        if self._failed > 1:
-            raise InputError(f"worker {self.place.index} dies as soon as it is started.")
-        _log.error("worker %d died and is started anew", self.place.index)
-        mark_process_dead(self.process.pid, self.place.folder)
-        self.start()
+    def look(self) -> None:
+        """See whether it answers by now; if it died, start it anew, after failures ever later."""
+        alive = self.process.is_alive()
+        came_up = self._came_up()
+        if alive:
+            return
+        if self._due is None:
+            mark_process_dead(self.process.pid, self.place.folder)
+            self.failed += not came_up
+            seconds = min(2**self.failed - 1, LONGEST_WAIT)
+            self._due = time.monotonic() + seconds
+            if came_up:
+                _log.error("worker %d died and is started anew", self.place.index)
+            else:
+                _log.error(
+                    "worker %d cannot be started, and is tried again in %d s: %s",
+                    *(self.place.index, seconds, self.reason),
+                )
+        if time.monotonic() >= self._due:
+            self.start()
 
     def stop(self) -> None:
         if not hasattr(self, "process"):
@@ -163,7 +199,6 @@ def _work(
 ) -> None:
     """Serve, as a process of its own."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it can swap: it has just read the model
-    completer = Completer.load(model)
     parent = multiprocessing.parent_process()
 
     def end_with_parent() -> None:
@@ -177,12 +212,16 @@ def _work(
         up.send(True)
         up.close()
 
-    with suppress(KeyboardInterrupt):
+    try:
         serve_on(
-            completer,
+            Completer.load(model),
             settings,
             listener,
             place=place,
             ready=ready,
             reload=lambda: Completer.load(model),
         )
+    except TelicError as error:
+        up.send(str(error))
+    except KeyboardInterrupt:
+        pass

@@ -160,6 +160,8 @@ class _Link(_Lines):
         self._waiting: dict[int, asyncio.Future[Any]] = {}
 
     async def ask(self, request: list[Any]) -> Any:
+        if self.transport.is_closing():
+            raise PeerError
         number = next(self._numbers)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         self.send([number, request])
@@ -199,4 +201,6 @@ class _Ear(_Lines):
         task.add_done_callback(self._tasks.discard)
 
     async def _reply(self, number: int, request: list[Any]) -> None:
-        self.send([number, await self._answer(request)])
+        answer = await self._answer(request)
+        if not self.transport.is_closing():  # who asked may be gone
+            self.send([number, answer])

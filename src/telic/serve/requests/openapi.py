@@ -23,7 +23,7 @@ _ERRORS = {
     "422": "a value that cannot be used",
     "429": "too often; see Retry-After",
     "500": "an error of ours",
-    "503": "the store fails, and nothing was kept",
+    "503": "the store fails: send the same again, it counts once",
 }
 _SUGGESTION = {
     "type": "object",

@@ -38,6 +38,8 @@ except ImportError:  # Windows
 
 MAX_WAITING = 10_000
 """Records that wait for the disk; one more is lost, and its composition with it."""
+CALM = 10.0
+"""Seconds without a failure until it is said that recording works again: full disks come and go."""
 WRITTEN = "written"
 """Stands in the queue for no record, but for who waits until those before it are written."""
 _OWN = re.compile(r"(queries|events)-\d{8}T\d{12}-\d+\.jsonl")
@@ -112,7 +114,7 @@ class Recorder:
         self._part = min(megabytes * 1e6 / 20, 64e6)  # bytes of one file
         self._queue: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(MAX_WAITING)
         self._files: dict[str, Path] = {}
-        self._works = True
+        self._works, self._failed_at = True, 0.0
         self._writer = threading.Thread(target=self._write_all, name="telic-recorder", daemon=True)
 
     def start(self) -> None:
@@ -226,34 +228,55 @@ class Recorder:
         try:
             file, now = self._files.get(kind), datetime.now(UTC)
             # A file of each day, so that no record outlives its days in a file that still grows.
-            today = file is not None and file.name.startswith(f"{kind}-{now:%Y%m%d}T")
-            if not file or not today or not file.exists() or file.stat().st_size > self._part:
+            has_room = False
+            if file and file.name.startswith(f"{kind}-{now:%Y%m%d}T"):
+                with suppress(FileNotFoundError):
+                    has_room = file.stat().st_size <= self._part
+            if not file or not has_room:
                 self._tidy()
                 name = f"{kind}-{now:%Y%m%dT%H%M%S%f}-{os.getpid()}.jsonl"
                 file = self._files[kind] = self.folder / name
             with _alone(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as out:
-                out.write(lines.encode())
+                _append(out, lines.encode())
         except OSError as error:
             self.lost += len(records)
+            self._failed_at = time.monotonic()
             if self._works:
                 _log.error("nothing is recorded: %s", error.strerror)
             self._works = False
             return
-        if not self._works:
+        if not self._works and time.monotonic() - self._failed_at >= CALM:
             _log.warning("it is recorded again; %d records were lost", self.lost)
-        self._works = True
+            self._works = True
 
     def _tidy(self) -> None:
-        """Delete what is too old, then the oldest of what is too much."""
+        """Delete what is too old, then the oldest of what is too much; others do so, too."""
         seconds, most = self._limits
-        own = [file for file in recorded(self.folder) if _OWN.fullmatch(file.name)]
-        files = sorted(own, key=lambda file: file.stat().st_mtime, reverse=True)
+        found = []
+        for file in recorded(self.folder):
+            if _OWN.fullmatch(file.name):
+                with suppress(FileNotFoundError):
+                    found.append((file.stat(), file))
         total, now = 0, time.time()
-        for file in files:
-            at = file.stat()
-            total += at.st_size
-            if total > most or now - at.st_mtime > seconds:
-                file.unlink()
+        try:
+            for at, file in sorted(found, key=lambda each: each[0].st_mtime, reverse=True):
+                total += at.st_size
+                if total > most or now - at.st_mtime > seconds:
+                    file.unlink(missing_ok=True)
+        except OSError as error:
+            if self._works:
+                _log.error("old records are not deleted: %s", error.strerror)
+
+
+def _append(out: BinaryIO, lines: bytes) -> None:
+    """Write all to a file without a buffer, or nothing: half a line would spoil the file."""
+    size, rest = os.fstat(out.fileno()).st_size, memoryview(lines)
+    try:
+        while rest:
+            rest = rest[out.write(rest) :]
+    except OSError:
+        os.ftruncate(out.fileno(), size)
+        raise
 
 
 def network_digest(address: str, key: bytes) -> str:
@@ -304,11 +327,18 @@ def _alone(file: Path, flags: int) -> Iterator[BinaryIO]:
     """Open a file that nobody else writes or replaces in the meantime."""
     while True:
         handle = os.open(file, flags, 0o600)
-        with os.fdopen(handle, "rb" if flags == os.O_RDONLY else "wb") as opened:
+        opened: BinaryIO
+        with (
+            os.fdopen(handle, "rb") if flags == os.O_RDONLY else os.fdopen(handle, "wb", 0)
+        ) as opened:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX)
-                if not file.exists() or not os.path.samestat(os.fstat(handle), os.stat(file)):
-                    continue  # it was replaced or deleted while we waited
+                try:
+                    replaced = not os.path.samestat(os.fstat(handle), os.stat(file))
+                except FileNotFoundError:
+                    replaced = True
+                if replaced:
+                    continue  # or deleted, while we waited
             yield opened
             return
 

@@ -8,6 +8,7 @@ model that it reads.
 """
 
 import asyncio
+import logging
 from contextlib import suppress
 
 from telic.completion import Completer
@@ -19,6 +20,8 @@ from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.phrase_changes import EVERY
 from telic.serve.state.store import Store, StoreError, digest_of
+
+_log = logging.getLogger("telic.serve")
 
 
 class ForgottenUsers:
@@ -53,6 +56,8 @@ class ForgottenUsers:
         self._recorder, self._settings, self._stored = recorder, settings, completer.stored
         self._seen = 0
         self._done: set[int] = set()
+        self._left: list[str] = []  # of whom there were notes: barred until they are forgotten here
+        self._works = True
         self._following: asyncio.Task[None] | None = None
         try:
             for user in self._noted(store.forgotten(0)):
@@ -84,8 +89,12 @@ class ForgottenUsers:
         self._compositions.bar(user)
         seconds = self._settings.write_seconds
         asyncio.get_running_loop().call_later(4 * seconds, self._compositions.admit, user)
+        await self._drop(user)
+
+    async def _drop(self, user: str) -> None:
         await self._journal.settled()
         await self._compositions.drop(user)
+        seconds = self._settings.write_seconds
         if self._recorder and not await asyncio.to_thread(self._recorder.flush, seconds):
             raise StoreError("records wait for the disk")
 
@@ -109,13 +118,30 @@ class ForgottenUsers:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(EVERY)
-            with suppress(StoreError):
-                for user in self._noted(await self._journal.run(self._store.forgotten, self._seen)):
-                    try:
-                        await self.begin(user)
-                        await self._journal.run(self._store.delete, user)
-                    finally:
-                        self.end(user)
+            try:
+                await self._forget_noted()
+            except StoreError as error:
+                if self._works:
+                    _log.error("whom others forget is not forgotten here yet: %s", error)
+                self._works = False
+            else:
+                if not self._works:
+                    _log.warning("whom others forget is forgotten here again")
+                self._works = True
+
+    async def _forget_noted(self) -> None:
+        noted = self._noted(await self._journal.run(self._store.forgotten, self._seen))
+        self._left += [user for user in noted if user not in self._left]
+        for user in self._left:
+            self._compositions.bar(user)
+        for user in noted:  # at once: this needs no store
+            await self._compositions.drop(user)
+        while self._left:
+            user = self._left[0]
+            await self._drop(user)
+            await self._journal.run(self._store.delete, user)
+            self._left.remove(user)
+            self.end(user)
 
     def _noted(self, notes: dict[int, str]) -> list[str]:
         """Return the users known here of whom there are new notes that nobody asked us about."""

@@ -37,6 +37,8 @@ class _Waiting(NamedTuple):
     submission: Submission | None
     """None of who waits until all before are written."""
     future: "asyncio.Future[Any]"
+    check: bool = False
+    """Whether to see that the store takes a write."""
 
 
 class Journal:
@@ -60,7 +62,7 @@ class Journal:
         self._reads = self._changing = 0
         self._checked: tuple[float, asyncio.Task[None]] | None = None
         self._outages = Outages(
-            {"read": lambda: self._answer(self._store.read, ""), "write": self._probe},
+            {"read": self._probe_reading, "write": self._probe},
             metrics or Metrics(),
         )
 
@@ -76,11 +78,13 @@ class Journal:
 
     async def close(self) -> None:
         """Write what waits, then close the store."""
-        self._queue.put(None)
-        await self._loop.run_in_executor(None, self._writer.join)
-        self._outages.close()
         if self._checked:
             self._checked[1].cancel()
+        self._queue.put(None)
+        while self._writer.is_alive():
+            await self._loop.run_in_executor(None, self._writer.join, EVERY)
+            self._store.cut()
+        self._outages.close()
         for pool in (self._readers, self._figures, self._editor):
             pool.shutdown(wait=False, cancel_futures=True)
         self._store.close()
@@ -95,19 +99,20 @@ class Journal:
         """
         if self._queue.qsize() >= self._settings.max_waiting:
             raise StoreError("too many submissions wait for it")
-        future = self._loop.create_future()
-        self._queue.put(_Waiting(submission, future))
         with self._outages.noticing("write"):
-            async with asyncio.timeout(self._settings.write_seconds):
-                return await future
+            outcome: Outcome = await self._queued(submission)
+            return outcome
 
     async def settled(self) -> None:
         """Wait until what waits to be written by now is, or is refused."""
+        with self._outages.noticing("write", ends=False):
+            await self._queued(None)
+
+    async def _queued(self, submission: Submission | None, *, check: bool = False) -> Any:
         future = self._loop.create_future()
-        self._queue.put(_Waiting(None, future))
-        with self._outages.noticing("write"):
-            async with asyncio.timeout(self._settings.write_seconds):
-                await future
+        self._queue.put(_Waiting(submission, future, check))
+        async with asyncio.timeout(self._settings.write_seconds):
+            return await future
 
     async def read(self, user: str, version: int) -> Stored | None:
         """Return what is stored of a user if that is not of this version.
@@ -131,7 +136,7 @@ class Journal:
         def ended(_: object) -> None:
             self._changing -= 1
 
-        with self._outages.noticing("write"):
+        with self._outages.noticing("write", ends=False):  # by another thread than submissions
             future = self._loop.run_in_executor(self._editor, self._store.change, id, changes)
             self._changing += 1
             future.add_done_callback(ended)
@@ -148,6 +153,7 @@ class Journal:
             async with asyncio.timeout(self._settings.write_seconds):
                 return await self._loop.run_in_executor(self._editor, work, *given)
         except TimeoutError:
+            self._store.cut()
             raise StoreError("it does not answer in time") from None
 
     async def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
@@ -172,9 +178,14 @@ class Journal:
         await asyncio.shield(task)
 
     async def _probe(self) -> None:
+        """Write as submissions are: what waits at a dead connection must not look well."""
+        self._store.cut()
         with self._outages.noticing("write"):
-            async with asyncio.timeout(self._settings.write_seconds):
-                await self._loop.run_in_executor(None, self._store.check)
+            await self._queued(None, check=True)
+
+    async def _probe_reading(self) -> None:
+        self._store.cut()
+        await self._answer(self._store.read, "")
 
     async def _answer(self, read: Callable[..., Stored | None], *asked: Any) -> Stored | None:
         def ended(_: object) -> None:
@@ -201,6 +212,8 @@ class Journal:
         submissions = [waiting.submission for waiting in batch if waiting.submission]
         try:
             written = iter(self._store.record(submissions) if submissions else ())
+            if not submissions and any(waiting.check for waiting in batch):
+                self._store.check()
             outcomes = [next(written) if waiting.submission else None for waiting in batch]
         except Exception as error:
             every = isinstance(error, StoreError) and not isinstance(error, DamagedStateError)
@@ -214,12 +227,12 @@ class Journal:
 
 
 def _answer(batch: list[_Waiting], outcomes: Sequence[Outcome | None]) -> None:
-    for (_, future), outcome in zip(batch, outcomes, strict=True):
-        if not future.done():
-            future.set_result(outcome)
+    for waiting, outcome in zip(batch, outcomes, strict=True):
+        if not waiting.future.done():
+            waiting.future.set_result(outcome)
 
 
 def _refuse(batch: list[_Waiting], error: Exception) -> None:
-    for _, future in batch:
-        if not future.done():
-            future.set_exception(error)
+    for waiting in batch:
+        if not waiting.future.done():
+            waiting.future.set_exception(error)

@@ -42,8 +42,11 @@ class Outages:
             raise StoreError(self._problems[what])
 
     @contextmanager
-    def noticing(self, what: str) -> Iterator[None]:
-        """Keep in mind whether reading, or writing, works; raise StoreError where it does not."""
+    def noticing(self, what: str, *, ends: bool = True) -> Iterator[None]:
+        """Keep in mind whether reading, or writing, works; raise StoreError where it does not.
+
+        `ends`: whether success is the end of an outage.
+        """
         try:
             yield
         except DamagedStateError:
@@ -57,7 +60,7 @@ class Outages:
             if self._recovery is None or self._recovery.done():
                 self._recovery = asyncio.get_running_loop().create_task(self._recover())
             raise StoreError(reason) from None
-        if self._problems.pop(what, None):
+        if ends and self._problems.pop(what, ""):
             _log.warning("the store works again (%s)", what)
             self._metrics.store(not self._problems)
 

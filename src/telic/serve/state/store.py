@@ -7,8 +7,12 @@ write for one user come to the state that one would have come to.
 
 import hashlib
 import json
+import logging
+import math
 import secrets
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,12 +45,13 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
 from telic.completion import Completer, Lesson, UserState
-from telic.data.databases import Gone, check_file, open_engine, shown
+from telic.data.databases import Gone, Lines, check_file, open_engine, shown
 from telic.errors import InputError
 from telic.serve.operation.metrics import Seen
 from telic.serve.state.dashboard_figures import figures
 from telic.serve.state.row_bounds import PART, Bounds, oldest_kept, remove_part
 
+_log = logging.getLogger("telic.serve")
 _TABLES = MetaData()
 _LONG_AGO = "1970-01-01 00:00:00.000000"
 """When states were written that have no time, as older versions wrote them."""
@@ -116,6 +121,12 @@ _FIRST_STATE = insert(USER_STATES).values(model=_MODEL, user=_USER)
 _NEXT_STATE = update(USER_STATES).where(_OWN)
 BATCHES = 100
 """Batches of changes that are read at once."""
+STUCK = 15.0
+"""Seconds after which a transaction waits for nobody: servers end a statement after ten."""
+SAYS_NOTHING_OF_ROWS = ("25006", "42501")
+"""PostgreSQL's codes of a database that is read-only, and of what its user may not do."""
+COLLISIONS = ("40001", "40P01")
+"""PostgreSQL's codes of serialization failures and deadlocks."""
 ATTEMPTS = 5
 """How often a transaction is tried that another process's write made impossible."""
 
@@ -126,6 +137,10 @@ class StoreError(Exception):
 
 class DamagedStateError(StoreError):
     """What is stored of one user cannot be read; the others' can."""
+
+
+class _CollidedError(StoreError):
+    """Other transactions were in the way, and nothing was written: the same may be tried again."""
 
 
 class IdTakenError(Exception):
@@ -197,6 +212,8 @@ class Store:
         self._max_history = max_history
         self._closed = False
         self._engine = open_engine(url, _TABLES.tables)
+        self._lines = Lines(self._engine)
+        self._begun: dict[int, float] = {}  # when each thread's transaction was
         self._writes = self._engine.execution_options(writes=True)
         try:
             with self._writes.begin() as connection:
@@ -237,7 +254,7 @@ class Store:
             try:
                 with self._transaction(self._writes) as connection:
                     return self._record(connection, submissions)
-            except IntegrityError:
+            except (IntegrityError, _CollidedError):
                 continue  # another process wrote one of them, or a user's first state
         raise StoreError("others write the same again and again")
 
@@ -269,7 +286,7 @@ class Store:
                     row = {"number": number, "id": id, "changes": changes, "at": _now()}
                     connection.execute(insert(CHANGES), [row])
                     return number
-            except IntegrityError:
+            except (IntegrityError, _CollidedError):
                 continue  # another process wrote one in the meantime
         raise StoreError("others write the same again and again")
 
@@ -302,7 +319,7 @@ class Store:
                 with self._transaction(self._writes) as connection:
                     rows = _delete(connection, user)
                     number = _note(connection, user)
-            except IntegrityError:
+            except (IntegrityError, _CollidedError):
                 continue  # another process noted somebody in the meantime
             self._wipe()
             return rows, number
@@ -346,6 +363,12 @@ class Store:
         with self._transaction(self._engine) as connection:
             return figures(connection, SUBMISSIONS, tenant=tenant, now=_now(), days=days)
 
+    def cut(self, seconds: float = STUCK) -> None:
+        """Close all connections to a server if a transaction has waited for it for so long."""
+        if time.monotonic() - min([*self._begun.values()], default=math.inf) > seconds:
+            _log.warning("the store's connections are closed: one did not answer")
+            self._lines.cut()
+
     def release(self) -> None:
         """Close every connection that nobody uses; the next call opens one anew."""
         self._engine.dispose()
@@ -384,6 +407,8 @@ class Store:
             row |= {"learned": learned, "updates": state.updates, "number": version + 1}
             added.append(row | {"at": _now(), "tenant": each.tenant} | _seen(each.seen))
         if added:
+            # In one order, so that no two machines wait for each other.
+            added.sort(key=lambda row: (row["user"], row["composition"]))
             connection.execute(insert(SUBMISSIONS), added)
             self._write_states(connection, {row["user"] for row in added}, states, versions)
         return [
@@ -425,6 +450,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        self._begun[threading.get_ident()] = time.monotonic()
         try:
             with engine.connect() as connection:
                 with connection.begin():
@@ -435,8 +461,10 @@ class Store:
         except SQLAlchemyError as error:
             if isinstance(error, Gone):
                 self._engine.dispose()
-            raise StoreError(_reason(error)) from None
+            failed = _CollidedError if _code(error) in COLLISIONS else StoreError
+            raise failed(_reason(error)) from None
         finally:
+            del self._begun[threading.get_ident()]
             if self._closed:  # since this began: what it opened would stay open
                 self.release()
 
@@ -508,6 +536,11 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
+def _code(error: Exception) -> str | None:
+    """Return PostgreSQL's code of an error, if that has one."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None)
+
+
 def _reason(error: Exception) -> str:
     """Say what is wrong with a database; other errors than its own could quote what was sent."""
     if isinstance(error, Gone):
@@ -515,6 +548,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, DatabaseError):
         damaged = type(error) is DatabaseError and isinstance(error.orig, sqlite3.Error)
         said = str(error.orig).strip()
-        if said and (damaged or isinstance(error, OperationalError)):
+        plain = damaged or _code(error) in SAYS_NOTHING_OF_ROWS
+        if said and (plain or isinstance(error, OperationalError)):
             return said.splitlines()[0]
     return type(error).__name__
