@@ -95,8 +95,9 @@ searches that do not depend on the one before).
 ## People who change: `telic.simulate.changing_people`
 
 **For** the running check that limits harm: `simulate_change` makes typists who behave one way and,
-from one day on, another; `simulate_stages` lets them change step by step. **Not for** saying how often people change. How they behave before and
-after is on the card of [typists](data-card-typists.md); when they change is free.
+from one day on, another; `simulate_stages` lets them change step by step. **Not for** saying how
+often people change. How they behave before and after is on the card of
+[typists](data-card-typists.md); when they change is free.
 
 **Control:** the same setting before and after, and the same causes.
 
