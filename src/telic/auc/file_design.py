@@ -13,6 +13,7 @@ from telic.auc.feature_scaling import Scaling
 from telic.data.object_storage import place, readable, refuse_remote, state_of
 from telic.errors import InputError
 from telic.optim.design import LARGEST
+from telic.scale.arrays import load_npy
 from telic.scale.partitions import Range, check_unchanged, ranges, row_ranges
 
 BLOCK = 1 << 13
@@ -194,5 +195,4 @@ class FileDesign:
 
 def mapped(path: str | Path) -> np.ndarray:
     """Map an array's file into memory."""
-    found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    return found
+    return load_npy(path, mmap_mode="r")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from telic.data.object_storage import Place, fetched
 from telic.errors import InputError
 from telic.scale.job_folder import placed, sweep
 
+_PARSER = Lock()
 Arrays = dict[str, np.ndarray]
 """Names and arrays."""
 
@@ -64,6 +66,17 @@ def write(path: Path, arrays: Mapping[str, Any]) -> None:
         np.savez(stream, allow_pickle=False, **arrays)
 
 
+def load_npy(path: Any, *, mmap_mode: Any = None) -> np.ndarray:
+    """Do as `numpy.load` for one array, in one thread at a time.
+
+    NumPy reads headers by Python's parser, which in Python 3.11 fails now and then where two
+    threads use it at once (CPython's issue 106905).
+    """
+    with _PARSER:
+        found: np.ndarray = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
+        return found
+
+
 def store_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays, each as a file that can be mapped.
 
@@ -90,4 +103,4 @@ def store_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def map_array(folder: Path, name: str) -> np.ndarray:
     """Map an array of `store_arrays` into memory, where all processes of a machine share it."""
     # Copy-on-write, so that kernels see arrays of the usual kind; nobody writes.
-    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False))
+    return np.asarray(load_npy(folder / f"{name}.npy", mmap_mode="c"))

@@ -120,7 +120,9 @@ def exact_by_rows(
 class _WithinClasses:
     """The matrix A of `exact_by_rows`; where X is sparse, it is never made."""
 
-    def __init__(self, X: Matrix, positive: np.ndarray, means: ClassMeans, root: np.ndarray):
+    def __init__(
+        self, X: Matrix, positive: np.ndarray, means: ClassMeans, root: np.ndarray
+    ) -> None:
         self._sparse = hasattr(X, "tocsr")
         self._X, self._root = X, root
         self._in_class = np.stack([positive, ~positive])

@@ -18,7 +18,7 @@ from telic.errors import InputError
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.separable_penalty import Separable
 from telic.scale import Executor
-from telic.scale.arrays import load_arrays, write
+from telic.scale.arrays import load_arrays, load_npy, write
 from telic.scale.job_folder import identity, placed
 from telic.scale.partitions import check_unchanged
 
@@ -38,9 +38,9 @@ class ShardFile(NamedTuple):
         for path, state in zip((self.X, self.y), self.states, strict=True):
             check_unchanged(path, state)
         if self.X.endswith(".npz"):
-            return sparse.load_npz(self.X), np.load(self.y, allow_pickle=False)
-        rows = np.asarray(np.load(self.X, mmap_mode="c", allow_pickle=False))
-        return rows, np.load(self.y, allow_pickle=False)
+            return sparse.load_npz(self.X), load_npy(self.y)
+        rows = np.asarray(load_npy(self.X, mmap_mode="c"))
+        return rows, load_npy(self.y)
 
 
 class _Task(NamedTuple):
