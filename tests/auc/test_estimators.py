@@ -27,6 +27,7 @@ from telic.auc import (
 from telic.auc.estimators.base import dense_blocks
 from telic.auc.estimators.by_name import SOLVERS
 from telic.auc.methods import exact as exact_methods
+from telic.auc.methods.exact_by_rows import exact_by_rows
 from telic.auc.objective import Solution, moments
 from telic.auc.thresholds import choose_threshold
 from telic.errors import InputError
@@ -102,7 +103,7 @@ def test_fewer_rows_than_columns_give_the_optimum_of_the_moments(beta, form):
     X = sparse.csr_matrix(X * (rng.random(X.shape) < 0.2)) if form == "sparse" else X
     positive = rng.random(40) < 0.3
     weight = rng.integers(1, 4, 40) * 1.0 if form == "weighted" else None
-    found = exact_methods.exact_by_rows(X, positive, beta=beta, tol=1e-8, weight=weight)
+    found = exact_by_rows(X, positive, beta=beta, tol=1e-8, weight=weight)
     assert found.converged
     expected = exact_methods.exact(moments(X, positive, weight), beta=beta).coef
     assert found.coef == pytest.approx(expected, rel=1e-4, abs=1e-8 * np.abs(expected).max())
@@ -112,10 +113,10 @@ def test_fewer_rows_than_columns_give_the_optimum_of_the_moments(beta, form):
 def test_what_rounding_leaves_of_fewer_rows_is_solved_for_or_left_to_the_moments():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 90)) * np.logspace(0, 4, 90), np.arange(40) % 3 == 0
-    assert exact_methods.exact_by_rows(X, y, beta=1e-2, tol=1e-8).converged
+    assert exact_by_rows(X, y, beta=1e-2, tol=1e-8).converged
     far = sparse.csr_matrix(rng.normal(size=(40, 90)) + 1e4)
     for beta in (1e-2, 1e-9):
-        assert not exact_methods.exact_by_rows(far, y, beta=beta, tol=1e-8).converged
+        assert not exact_by_rows(far, y, beta=beta, tol=1e-8).converged
     expected = ExactAUC(beta=1e-2).fit(far.toarray(), y).coef_
     with pytest.warns(ConvergenceWarning):  # so far from 0 that rounding hides the end
         found = ExactAUC(beta=1e-2).fit(far, y).coef_

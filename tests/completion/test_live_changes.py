@@ -458,9 +458,9 @@ def test_words_of_changed_phrases_are_made_anew_where_a_phrase_is_new(tmp_path):
     before = completer.live._words
     completer.live.increment("Iced Tea")
     assert completer.live._words is before
-    for phrase, listed in (("Iced Tea Rose", ["Iced Tea", "Iced Tea Rose"]), ("ICED tea", None)):
-        completer.live.put(phrase, 3)
-        found = texts(completer, "tea iced")
-        assert found == listed or len(found) == 3
+    completer.live.put("Iced Tea Rose", 3)
+    assert texts(completer, "tea iced") == ["Iced Tea", "Iced Tea Rose"]
+    completer.live.put("ICED tea", 2)  # another spelling of a form that is there
+    assert texts(completer, "tea iced") == ["Iced Tea", "Iced Tea Rose", "ICED tea"]
     completer.live.delete("iced tea")
     assert texts(completer, "tea iced") == ["Iced Tea Rose"]

@@ -10,8 +10,6 @@ from telic.completion.box.completer import Completer
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.folding import fold
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
-from telic.completion.fit.models import fit_models, fit_relevance
-from telic.completion.learning.adaqac import CAREFUL
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
 from telic.completion.signals import Searches
 from telic.completion.signals.log_split import TESTED
@@ -21,7 +19,12 @@ from telic.report import Report, Table
 from telic.simulate import SETTINGS, simulated_replay
 from telic.simulate.changing_people import Stage, simulate_stages
 from telic.simulate.searchers import BEGIN, Causes, searchers
-from telic.study.do_no_harm.experiments import checked, letters_catalogue
+from telic.study.do_no_harm.experiments import (
+    Tested,
+    checked,
+    letters_catalogue,
+    tested_gains,
+)
 from telic.study.steps import Steps
 
 DAY = 86_400 * 1_000_000
@@ -208,39 +211,20 @@ def year_of_feedback(*, look: str, users: int, seed: int) -> dict[str, list[floa
     number = np.empty(len(replay.part), np.int64)
     number[replay.by_user] = np.tile(np.arange(first + STAGES * IN_STAGE), users)
 
-    def gains(train: int, valid: int, tested: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Fit on each user's first compositions; return gains and static ranks of the next ones.
-
-        Arrays of shape (users, tested), means over the keystrokes of each composition.
-        """
+    def tested(train: int, valid: int, tested: int) -> Tested:
+        """Fit on each user's first compositions, and test the next ones."""
         parts = np.repeat([TRAIN, VALID, TEST], [train, valid, tested])
         replay.part[:] = -1  # what comes later does not count yet
         inside = number < len(parts)
         replay.part[inside] = parts[number[inside]]
-        models = fit_models(replay, fit_relevance(replay, "mpc", CAREFUL), CAREFUL)
-        moments = replay.moments(models.relevance, replay.every_keystroke(TEST))
-        ranks = models.reciprocal_ranks(replay, moments, gated=False)
-        user = replay.log.user[moments.composition]
-        length = replay.prefix_length[moments.keystroke]
-        start = np.flatnonzero(np.diff(moments.composition, prepend=-1))
-        keystrokes = np.diff(start, append=len(moments))
+        return tested_gains(replay)
 
-        def by_composition(each: np.ndarray) -> np.ndarray:
-            return (np.add.reduceat(each, start) / keystrokes).reshape(users, -1)
-
-        found = {}
-        for model in ("adaqac-unp", "adaqac-batch", "adaqac-online"):
-            is_open = models.gates[model].open(user, length)
-            gain = np.where(is_open, ranks[model] - ranks["static"], 0.0)
-            found[model] = by_composition(gain)
-        return found, by_composition(ranks["static"])
-
-    once, static = gains(*LEARNED, STAGES * IN_STAGE)
+    once, static, _ = tested(*LEARNED, STAGES * IN_STAGE)
     again: list[dict[str, np.ndarray]] = []
     for i in range(STAGES):
         known = first + i * IN_STAGE
         valid = known * LEARNED[1] // first
-        again.append(gains(known - valid, valid, IN_STAGE)[0])
+        again.append(tested(known - valid, valid, IN_STAGE).gains)
     served = {
         ONLINE: checked(once["adaqac-online"]),
         KEPT_UNP: checked(once["adaqac-unp"]),

@@ -33,7 +33,7 @@ ELASTIC_NET = ("exact", "spam", "vrspam")
 WITHOUT_BETA = ("solam", "oam-seq")
 WITHOUT_SEED = ("exact", "cg")
 FEW_COLUMNS = FEW_ROWS = 2000
-"""Up to here `solver="auto"` takes the exact optimum from the moments."""
+"""Up to so many columns, or dense rows, `solver="auto"` takes the exact optimum."""
 
 
 class AUCClassifier(LinearAUC):

@@ -8,6 +8,7 @@ from scipy import sparse
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.base import LinearAUC, at_least, described, generator
 from telic.auc.methods import exact as _exact
+from telic.auc.methods.exact_by_rows import exact_by_rows
 from telic.auc.methods.pairwise import pairwise
 from telic.auc.objective import Callback, Solution, moments
 from telic.auc.optimality_bound import certified, small
@@ -86,7 +87,7 @@ class ExactAUC(LinearAUC):
             if n < d and n <= MOST_COLUMNS:
                 with small_products(n):
                     options: dict[str, Any] = {"beta": self.beta, "tol": self.tol}
-                    tried.append(_exact.exact_by_rows(X, positive, weight=weight, **options))
+                    tried.append(exact_by_rows(X, positive, weight=weight, **options))
                 if tried[-1].converged or d > MOST_COLUMNS:
                     return min(tried, key=lambda each: each.objective)
         if d > MOST_COLUMNS:

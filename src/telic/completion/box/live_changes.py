@@ -241,11 +241,8 @@ class Live:
 
     def left(self, ids: np.ndarray) -> np.ndarray:
         """Return those ids that are neither deleted nor changed."""
-        if not self.gone and not self.weights:
-            return ids
-        return np.array(
-            [id for id in ids.tolist() if id not in self.gone and id not in self.weights], np.int64
-        )
+        touched = self.touched()
+        return ids[~touched[ids]] if len(touched) else ids
 
     def touched(self) -> np.ndarray:
         """Return which ids are deleted or changed: bool of shape (phrases,), or empty if none."""

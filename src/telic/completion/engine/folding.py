@@ -138,8 +138,12 @@ def place_among(query: str, texts: Sequence[str]) -> int:
     """
     if query in texts:
         return texts.index(query)
-    form = fold(query).strip()
-    return next((i for i, text in enumerate(texts) if fold(text).strip() == form), -1)
+    return next((i for i, text in enumerate(texts) if fold_alike(query, text)), -1)
+
+
+def fold_alike(one: str, other: str) -> bool:
+    """Say whether two texts differ in case, accents and white space alone."""
+    return fold(one).strip() == fold(other).strip()
 
 
 def _folded(text: str) -> str:

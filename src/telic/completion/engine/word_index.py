@@ -25,8 +25,8 @@ MAX_TOKENS = 8
 """Typed words beyond these are not looked for."""
 BUDGETS = 100, 3_000, 60_000
 """Candidates that are looked at for one list, see `word_kernels.best_phrases`: best first; each; by
-marking those that two typed words have. Where no typos are looked for there is no limit: of three
-typed words, each two of which are in many phrases, a million short phrases take 34 ms."""
+marking those that two typed words have. Where no typos are looked for there is no limit: the worst
+are three typed words, each two of which are in many phrases and all three in few."""
 PHRASES = 1 << 16
 """Phrases that are taken to pieces at a time."""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
 
-from telic.completion.engine.folding import place_among
+from telic.completion.engine.folding import fold_alike, place_among
 from telic.data import atomic_path
 from telic.data.ubi import (
     EVENTS_GLOB,
@@ -176,7 +176,7 @@ class Recorder:
         if not typing.number:
             return
         selected, place = None, place_among(query, typing.shown)
-        if place >= 0 and place_among(query, [typing.prefix]) < 0:
+        if place >= 0 and not fold_alike(query, typing.prefix):
             selected = place + 1
         record = submission_record(
             composition=typing.composition,

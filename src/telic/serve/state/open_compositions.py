@@ -16,7 +16,7 @@ import numpy as np
 
 from telic.completion import Completer, Composition, Phone, UserState
 from telic.completion.box.suggestion import Listed
-from telic.completion.engine.folding import encoded_prefix, place_among
+from telic.completion.engine.folding import encoded_prefix, fold_alike, place_among
 from telic.data.ubi import Arm, Teams
 from telic.serve.callers.user_ids import tenant_of
 from telic.serve.operation.metrics import Metrics, Seen
@@ -368,8 +368,7 @@ def _seen(typing: OpenComposition | None, query: str) -> Seen | None:
         return None
     texts = typing.shown.texts()
     rank = place_among(query, texts) + 1
-    in_full = place_among(query, [typing.query]) == 0
-    accepted = rank > 0 and not in_full
+    accepted = rank > 0 and not fold_alike(query, typing.query)
     return Seen(len(typing.query), rank, len(texts), accepted)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.learning import do_no_harm
 from telic.completion.learning.adaqac import CAREFUL
-from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
+from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Replay
 from telic.evaluate import paired_t_test
 from telic.simulate import (
     SETTINGS,
@@ -133,6 +133,23 @@ def changed_users(
     replay = simulated_replay(catalogue, log)
     parts = np.repeat([TRAIN, VALID, TEST], [train, valid, same + changed])
     replay.part[replay.by_user] = np.tile(parts, users)
+    tested = tested_gains(replay)
+    return Case(before, after, seed, tested.static_mean, tested.gains, same)
+
+
+class Tested(NamedTuple):
+    """What models, fitted on a replay, do on its part to test; shape (users, compositions) each."""
+
+    gains: dict[str, np.ndarray]
+    """Model → reciprocal rank over that of the static order, where the fitted gate is open."""
+    static: np.ndarray
+    """Reciprocal rank of the static order."""
+    static_mean: float
+    """The same over keystrokes, and not over compositions."""
+
+
+def tested_gains(replay: Replay) -> Tested:
+    """Fit on a replay, MPC and careful protocol; return means over keystrokes by composition."""
     models = fit_models(replay, fit_relevance(replay, "mpc", CAREFUL), CAREFUL)
     moments = replay.moments(models.relevance, replay.every_keystroke(TEST))
     ranks = models.reciprocal_ranks(replay, moments, gated=False)
@@ -140,12 +157,16 @@ def changed_users(
     length = replay.prefix_length[moments.keystroke]
     begin = np.flatnonzero(np.diff(moments.composition, prepend=-1))
     keystrokes = np.diff(begin, append=len(moments))
+
+    def by_composition(each: np.ndarray) -> np.ndarray:
+        return (np.add.reduceat(each, begin) / keystrokes).reshape(len(replay.log.users), -1)
+
     gains = {}
     for model in MODELS:
         is_open = models.gates[model].open(user, length)
-        gain = np.where(is_open, ranks[model] - ranks["static"], 0.0)
-        gains[model] = (np.add.reduceat(gain, begin) / keystrokes).reshape(users, -1)
-    return Case(before, after, seed, float(ranks["static"].mean()), gains, same)
+        gains[model] = by_composition(np.where(is_open, ranks[model] - ranks["static"], 0.0))
+    static = ranks["static"]
+    return Tested(gains, by_composition(static), float(static.mean()))
 
 
 def checked(gains: np.ndarray, rule: Rule = RULE) -> np.ndarray:
