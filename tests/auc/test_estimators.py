@@ -123,6 +123,20 @@ def test_what_rounding_leaves_of_fewer_rows_is_solved_for_or_left_to_the_moments
     assert found == pytest.approx(expected, rel=1e-3, abs=1e-3 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_ridge_below_rounding_still_gives_the_weights_that_separate(seed):
+    """In units of millions the optimum is the shortest w with (A, delta)w = (0, 1)."""
+    rng = np.random.default_rng(seed)
+    X, positive = 1e6 * rng.normal(size=(25, 80)), np.arange(25) % 3 == 0
+    with pytest.warns((ConvergenceWarning, UserWarning)):  # rounding is more than a bound allows
+        found = ExactAUC(1e-5).fit(X, positive)
+    high, low = X[positive], X[~positive]
+    delta = high.mean(axis=0) - low.mean(axis=0)
+    A = np.vstack([high - high.mean(axis=0), low - low.mean(axis=0), delta])
+    shortest = np.linalg.lstsq(A, np.eye(len(A))[-1], rcond=1e-12)[0]
+    assert found.coef_[0] == pytest.approx(shortest, rel=1e-8, abs=1e-10 * np.abs(shortest).max())
+
+
 def test_more_columns_than_moments_hold_need_few_rows():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 20_001)), np.arange(20) % 3 == 0

@@ -107,7 +107,10 @@ class ExactAUC(LinearAUC):
                 if solution.converged:
                     return solution
                 curvature = _exact.curvature(found, self.beta)
-                return certified(X, positive, w, 1, curvature=curvature, **certify)
+                solution = certified(X, positive, w, 1, curvature=curvature, **certify)
+                # What is not certified may be better than what is tried last.
+                tried = [] if solution.converged else tried
+                return min([*tried, solution], key=lambda each: each.objective)
             certify["curvature"] = _exact.curvature(found, self.beta)
             certify["beta1"] = self.beta1
             w, sweeps, asked = np.zeros(X.shape[1]), 0, self.tol

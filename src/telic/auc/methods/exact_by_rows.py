@@ -43,6 +43,10 @@ def exact_by_rows(
     ridge, delta = beta / (2 * means.pair_weight), means.delta
     rows = _WithinClasses(X, positive, means, np.sqrt(row_shares(positive, means, weight)))
     gram = rows.gram()
+    # The sums over each class, times the roots, are 0 in A: what stands there in the matrix does
+    # not matter, but for its factor, where beta is small.
+    sums = np.stack([positive, ~positive]) * rows.root
+    gram += np.trace(gram) / positive.size * (sums.T @ sums)
     gram[np.diag_indices_from(gram)] += ridge
     try:
         factor = linalg.cho_factor(gram, lower=True, overwrite_a=True)
@@ -69,7 +73,7 @@ class _WithinClasses:
         self, X: Matrix, positive: np.ndarray, means: ClassMeans, root: np.ndarray
     ) -> None:
         self._sparse = sparse.issparse(X)
-        self._X, self._root = X, root
+        self._X, self.root = X, root
         self._in_class = np.stack([positive, ~positive])
         self._means = np.stack([means.pos, means.neg])
         if not self._sparse:
@@ -81,11 +85,11 @@ class _WithinClasses:
         if not self._sparse:
             return np.asarray(self._X @ v)
         centre = (self._means @ v) @ self._in_class
-        return np.asarray((self._X @ v - centre) * self._root)
+        return np.asarray((self._X @ v - centre) * self.root)
 
     def back(self, z: np.ndarray) -> np.ndarray:
         """Aᵀ·z, for a z = A·v: the sums over each class, times the roots, are 0."""
-        return np.asarray(self._X.T @ (z * self._root if self._sparse else z))
+        return np.asarray(self._X.T @ (z * self.root if self._sparse else z))
 
     def gram(self) -> np.ndarray:
         """A·Aᵀ."""
@@ -95,7 +99,7 @@ class _WithinClasses:
         centre = (self._X @ self._means.T) @ self._in_class
         products -= centre + centre.T
         products += self._in_class.T @ (self._means @ self._means.T) @ self._in_class
-        return products * self._root[:, None] * self._root
+        return products * self.root[:, None] * self.root
 
 
 @kernel(fastmath=FAST)
