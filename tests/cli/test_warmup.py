@@ -92,27 +92,32 @@ def test_boxes_are_typed_into(monkeypatch):
     assert [name for name, *_ in typed.mock_calls] == [*listed, *composed, *composed]
 
 
+ELASTIC = [("Regressor", 60), ("RegressorCV", 60), ("Classifier", 2), ("ClassifierCV", 2)]
+"""And how many different values of y each is fitted to."""
+
+
 def test_estimators_are_fitted_to_dense_and_sparse_rows_of_two_classes_and_of_three(monkeypatch):
     fitted = []
-    for name in ("Regressor", "RegressorCV", "Classifier", "ClassifierCV"):
-        for kind in (f"optim.ElasticNet{name}", f"optim.admm.GraphFused{name.removesuffix('CV')}"):
-            monkeypatch.setattr(
-                f"telic.{kind}.fit",
-                lambda self, X, y, kind=kind: fitted.append((kind, issparse(X), len({*y}))),
-            )
+    kinds = (
+        *(f"optim.ElasticNet{name}" for name, _ in ELASTIC),
+        "optim.admm.GraphFusedRegressor",
+        "optim.admm.GraphFusedClassifier",
+        "auc.ConjugateGradientAUC",
+    )
+    for kind in kinds:
+        monkeypatch.setattr(
+            f"telic.{kind}.fit",
+            lambda self, X, y, kind=kind: fitted.append((kind, issparse(X), len({*y}))),
+        )
     MODULE._fit_estimators()
-    elastic = [
-        ("Regressor", 60),
-        ("RegressorCV", 60),
-        *((f"Classifier{end}", 2) for end in ("", "CV")),
+    by_rows = [
+        *((f"optim.ElasticNet{name}", values) for name, values in ELASTIC),
+        ("optim.ElasticNetClassifier", 3),
+        ("auc.ConjugateGradientAUC", 2),
     ]
     assert sorted(fitted) == sorted(
         [
-            *(
-                (f"optim.ElasticNet{name}", sparse, values)
-                for name, values in [*elastic, ("Classifier", 3)]
-                for sparse in (False, True)
-            ),
+            *((kind, sparse, values) for kind, values in by_rows for sparse in (False, True)),
             ("optim.admm.GraphFusedRegressor", False, 60),
             ("optim.admm.GraphFusedClassifier", False, 2),
         ]

@@ -43,6 +43,13 @@ def test_the_page_shows_shares_of_the_box_fitted_each_night():
     with pytest.raises(InputError, match="seeds is 1, expected at least 2"):
         drift.study(steps, seeds=1)
 
+    def without_gains(name, made, **settings):
+        found = steps(name, made, **settings)
+        return {how: found.get("static", each) for how, each in found.items()}
+
+    page = drift.study(without_gains, seeds=2)
+    assert "keeps nothing, as those add nothing" in page.markdown()
+
 
 def test_counts_of_last_night_and_what_users_submitted_since_matter(monkeypatch):
     served, untold = drift._served, []
@@ -121,6 +128,14 @@ def test_stages_follow_one_another_and_are_named():
 
 
 @pytest.mark.slow
-def test_a_small_run_gives_the_whole_page():
-    page = drift.study(Steps(), users=50, sessions=50, typists=5, seeds=2)
-    assert [len(table.rows) for table in page.tables] == [len(WORLDS), len(NIGHTS), len(LOOKS)]
+def test_a_small_run_gives_the_whole_page(monkeypatch):
+    monkeypatch.setattr(
+        drift, "WORLDS", {name: WORLDS[name] for name in ("nothing changes", "both")}
+    )
+    page = drift.study(Steps(), users=90, sessions=90, typists=8, seeds=2)
+    assert [len(table.rows) for table in page.tables] == [2, len(NIGHTS), len(LOOKS)]
+
+
+def test_a_day_without_searches_is_told():
+    with pytest.raises(InputError, match=r"nobody of the .* searches on day"):
+        drift.year_of_searches(world="nothing changes", users=9, sessions=9, seed=0)

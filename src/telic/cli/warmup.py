@@ -129,6 +129,7 @@ def _fit_estimators() -> None:
     import numpy as np
     from scipy import sparse
 
+    from telic.auc import ConjugateGradientAUC
     from telic.optim import (
         ElasticNetClassifier,
         ElasticNetClassifierCV,
@@ -147,5 +148,6 @@ def _fit_estimators() -> None:
         ElasticNetClassifier().fit(rows, two)
         ElasticNetClassifier().fit(rows, three)
         ElasticNetClassifierCV(Cs=3, cv=2).fit(rows, two)
+        ConjugateGradientAUC().fit(rows, two)
     GraphFusedRegressor("chain").fit(X, y)
     GraphFusedClassifier("chain").fit(X, two)

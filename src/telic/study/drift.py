@@ -194,6 +194,11 @@ def _served(box: Completer, log: Searches, tested: np.ndarray, since: int, night
                 texts = [fold(suggestion.text) for suggestion in shown]
                 ranks.append(1 / (texts.index(wanted) + 1) if wanted in texts else 0.0)
         composition.submit(text)
+    if not ranks:
+        raise InputError(
+            f"nobody of the {tested.size} users whose day is tested searches on day "
+            f"{(night - BEGIN) // DAY + 1} of a simulated log; ask for more users or sessions."
+        )
     return float(np.mean(ranks))
 
 
@@ -258,17 +263,18 @@ def _sentence(
         look: {how: float(np.mean([_gain(one, how) for one in logs])) for how in FEEDBACK}
         for look, logs in fed_back.items()
     }
-    shares = {
-        look: each[ONLINE] / max(each[REFIT_UNP], each[REFIT_BATCH])
+    said = ", ".join(
+        f"{each[ONLINE] / best:.0%} where people “{look}”"
         for look, each in gained.items()
-    }
-    said = ", ".join(f"{share:.0%} where people “{look}”" for look, share in shares.items())
+        if (best := max(each[REFIT_UNP], each[REFIT_BATCH])) > 0
+    )
     return (
         f"With weights of the first {NIGHTS[0]} days and the counts of last night, it keeps at "
         f"least {kept:.1%} of the mean reciprocal rank of a box that is fitted each night; with "
         f"counts of the first {NIGHTS[0]} days, too, {once:.1%} in the worst log. Of what feedback "
-        f"adds in the better of the models that are fitted again, learning online keeps {said}: a "
-        "gate that was closed when the box was fitted stays closed."
+        f"adds in the better of the models that are fitted again, learning online keeps "
+        f"{said or 'nothing, as those add nothing'}: a gate that was closed when the box was "
+        "fitted stays closed."
     )
 
 
