@@ -3,6 +3,7 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from telic.optim.admm import feature_graphs, make_admm_problem, separable, solve
 from telic.optim.penalties import ElasticNet
 from telic.report import Table
 from telic.study import chapter5
-from telic.study.chapter5 import experiments
+from telic.study.chapter5 import claims, experiments
+from telic.study.chapter5.tables import printed_table
+from telic.study.claims import cases
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reference"))
 from fused_newton import newton_optimum
@@ -60,6 +63,7 @@ def test_the_optima_of_the_real_sets_are_certified(name):
 def small(problem, monkeypatch):
     monkeypatch.setattr(chapter5, "labelled_set", lambda name, data: None)
     monkeypatch.setattr(chapter5, "SETS", {"small": ("small", None)})
+    monkeypatch.setattr(chapter5, "PRINTED_FOR", "small")
     monkeypatch.setattr(experiments, "load", lambda name, data: problem)
     monkeypatch.setattr(experiments, "BIAS", (1e-2, 1e-3))
     monkeypatch.setattr(experiments, "MULTIPLES", (1.0, 4.0))
@@ -76,7 +80,9 @@ def test_the_study_runs_resumes_and_prints_json(tmp_path):
     options = ["--replications", "1", "--seconds", "0.15", "--work", str(work), "--out", str(out)]
     done = CliRunner().invoke(app, ["study", "chapter-5", *options, "--json"])
     assert done.exit_code == 0, done.output
-    reached, bias, sizes = map(Table.from_json, json.loads(done.stdout)["tables"])
+    reached, measures, bias, printed, sizes = map(
+        Table.from_json, json.loads(done.stdout)["tables"]
+    )
     methods = {row["method"]: row for row in reached.records()}
     for name in ("batch, curvature", "SA, curvature", "SVR-s, curvature", "SVR-D, curvature"):
         seconds, passes = methods[name]["1e-06"]
@@ -86,10 +92,14 @@ def test_the_study_runs_resumes_and_prints_json(tmp_path):
     limits = [row["its own limit"] for row in bias.records()]
     assert limits[0] > 5 * limits[1] > 0
     assert [(row["rows"], row["features"]) for row in sizes.records()] == [(300, 8)]
+    assert [row["method"] for row in measures.records()] == [
+        name for name in methods if name != "SDCA"
+    ]
+    assert {row["passes"] for row in printed.records()} == {5, 20, 60}
     page = out.read_text()
     assert page.count("<svg") == 1
     assert "Against the dissertation" in page
-    assert len(list(work.glob("small-*.json"))) == 12
+    assert len(list(work.glob("small-*.json"))) == 13
     again = CliRunner().invoke(app, ["study", "chapter-5", *options, "--overwrite", "--json"])
     assert again.stdout == done.stdout  # whose seconds would differ
 
@@ -161,6 +171,75 @@ def test_a_run_that_diverges_counts_for_nothing(problem, monkeypatch):
 
     monkeypatch.setattr(experiments, "solve_admm", diverges)
     assert experiments.run(best, experiments.LINEARISED[1], multiple=1, seconds=1, seed=0) is None
+
+
+def test_the_printed_parameters_are_those_of_ijcnn1_and_theory_has_a_twelfth(problem, monkeypatch):
+    settings = experiments.printed_settings(problem)
+    printed, identity, constant, theory, ours = settings.values()
+    for one in (printed, identity, constant):
+        assert (one["step_size"], one["rho"], one["batch_size"]) == (5e-3, 1e-4, 1)
+    assert printed["first"] == identity["first"] == 1.0
+    assert (printed["x_step"], identity["x_step"]) == ("linearised", "exact")
+    assert constant["method"] == "svr-admm-s"
+    X = np.random.default_rng(0).normal(size=(300, 8)) * np.geomspace(1, 0.2, 8)
+    assert theory["step_size"] == pytest.approx(4 / (12 * (X**2).sum(axis=1).max()))
+    assert ours == {"method": "svr-admm-d"}
+
+    followed = []
+    monkeypatch.setattr(experiments, "printed_settings", lambda problem: {"some": {"rho": 2}})
+
+    def follow(best, options, *, passes, seed):
+        followed.append((options, passes, seed))
+        return np.full((1, 5), float(seed))
+
+    monkeypatch.setattr(experiments, "_followed", follow)
+    monkeypatch.setattr(experiments, "_best", lambda case, data: (SimpleNamespace(problem=0), 0))
+    found = experiments.as_printed(case="small", data=None, replications=2, seed=3)
+    assert found == {"some": [[[3.0] * 5], [[4.0] * 5]]}
+    assert followed == [({"rho": 2}, experiments.PRINTED_PASSES, seed) for seed in (3, 4)]
+
+
+def test_what_is_printed_is_the_median_of_the_last_looks_by_then():
+    ends = ((0.1, 0.01), (0.2, 0.03), (0.4, 0.02))
+    runs = [
+        [[1, 0, 0.5, -0.5, 0.25], [4, 0, early, -early, early / 2], [30, 0, late, -late, late / 2]]
+        for early, late in ends
+    ]
+    found = printed_table("small", {"some": runs}).rows
+    assert found == [
+        ["some", 5, 0.2, -0.2, 0.1],
+        ["some", 20, 0.2, -0.2, 0.1],
+        ["some", 60, 0.02, -0.02, 0.01],
+    ]
+    begun = [[[7.0, 0, 0.5, 0.5, 0.5]]]  # whose first look is after five passes
+    assert printed_table("small", {"late": begun}).rows[0][2] == 0.5
+
+
+def test_a_measure_has_settled_when_it_no_longer_leaves():
+    def run(*gaps):
+        return [[number, 0.0, 0.0, gap, 0.0] for number, gap in enumerate(gaps, 1)]
+
+    crossing = run(0.5, 1e-4, -0.5, -1e-3, 1e-5)
+    assert experiments.settle([crossing], 1e-3, 3) == 4
+    assert experiments.settle([run(1e-4, 1e-5)], 1e-3, 3) == 1
+    assert experiments.settle([run(1e-4, 0.1)], 1e-3, 3) == np.inf
+    assert experiments.settle([crossing, crossing, run(0.1)], 1e-3, 3) == 4
+
+
+def test_both_measures_agree_where_they_order_the_methods_alike():
+    def page(gaps, qs):
+        return [
+            {"method": method, "gap": gap, "Q": q}
+            for method, gap, q in zip(("STOC", "SA", "SVR-D", "other"), gaps, qs, strict=True)
+        ]
+
+    pages = {
+        "20news": page((None, 3.0, 2.0, 1.0), (None, 9.0, 8.0, 10.0)),
+        "a9a": page((None, 3.0, 2.0, 1.0), (5.0, 9.0, 8.0, 1.0)),
+        "ijcnn1": page((4.0, 3.0, 2.0, 1.0), (4.0, 3.0, 2.0, 1.0)),
+    }
+    tables = SimpleNamespace(rows=lambda title: pages[title.partition(": passes after")[0]])
+    assert claims._agree(tables) == cases([True, False, True])
 
 
 @pytest.mark.usefixtures("small")

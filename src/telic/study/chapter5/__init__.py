@@ -10,14 +10,23 @@ from telic.study.chapter5.experiments import (
     CURVATURE,
     LINEARISED,
     MULTIPLES,
+    PRINTED_FOR,
     SETS,
     SLOW_RUNS,
+    as_printed,
     bias,
     measured,
     problem_and_optimum,
 )
 from telic.study.chapter5.figures import convergence_figure
-from telic.study.chapter5.tables import bias_table, order, reach_table, sizes_table
+from telic.study.chapter5.tables import (
+    bias_table,
+    measures_table,
+    order,
+    printed_table,
+    reach_table,
+    sizes_table,
+)
 from telic.study.steps import Steps
 
 
@@ -112,5 +121,16 @@ def _set(
     page.table(reach_table(name, found))
     page.figure(convergence_figure(found), f"{name}: median over the replications (Figure 5.1).")
     page.text(order(found))
+    page.table(measures_table(name, found))
     page.table(bias_table(name, steps(f"{name}: SDCA's bias", bias, multiple=step, **runs)))
+    if name == PRINTED_FOR:
+        printed = steps(
+            f"{name}: as printed",
+            as_printed,
+            case=name,
+            data=data,
+            replications=min(replications, SLOW_RUNS),
+            seed=seed,
+        )
+        page.table(printed_table(name, printed))
     return facts

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from telic.data.data_sets import labelled_set
 from telic.errors import InputError
 from telic.optim.admm import (
+    PRINTED,
     AdmmProblem,
     Optimum,
     feature_graphs,
@@ -33,6 +34,10 @@ SLOW_RUNS = 5
 """Replications of SDCA-ADMM at most."""
 DONE = 1e-7
 """Relative gap at which a run ends."""
+PRINTED_FOR, PRINTED_PASSES = "ijcnn1", 60
+"""The set for which the dissertation prints parameters, and how long they are followed."""
+MEASURES = {"gap": 2, "gap with y": 3, "Q": 4}
+"""Places in a row of `measured` of f(x) + g(Ax) − P*, of f(x) + g(y) − P*, and of Q (5.5.1)."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,19 @@ def reach(runs: list[Any], level: float) -> tuple[float, float]:
     ]
     passes, seconds = np.median(hits, axis=0)
     return float(passes), float(seconds)
+
+
+def settle(runs: list[Any], level: float, measure: int) -> float:
+    """Return the median passes after which a measure stays within a level, infinite if it leaves.
+
+    The gap with y may be negative: what counts is its size.
+    """
+    passes = []
+    for run in map(np.asarray, runs):
+        outside = np.flatnonzero(abs(run[:, measure]) > level)
+        first = outside[-1] + 1 if outside.size else 0
+        passes.append(run[first, 0] if first < len(run) else np.inf)
+    return float(np.median(passes))
 
 
 def last(runs: list[Any]) -> float:
@@ -160,6 +178,24 @@ def run(
     best: Optimum, method: Method, *, multiple: float, seconds: float, seed: int
 ) -> np.ndarray | None:
     """Run a method once: rows as in `measured`; None if it diverges with this step."""
+    options = method.options | {"batch_size": BATCH[method.options["x_step"]]}
+    where = {key: options[key] for key in ("method", "x_step", "batch_size")}
+    options["step_size"] = multiple * safe_step(best.problem, **where)
+    try:
+        return _followed(best, options, seconds=seconds, seed=seed)
+    except InputError:
+        return None
+
+
+def _followed(
+    best: Optimum,
+    options: dict[str, Any],
+    *,
+    seconds: float = np.inf,
+    passes: float = 1e9,
+    seed: int,
+) -> np.ndarray:
+    """Return rows as in `measured` of a run that ends in time or at the gap `DONE`."""
     scale, rows = _scale(best), []
 
     def keep(record: Any, point: Any) -> bool:
@@ -169,23 +205,52 @@ def run(
         rows.append((record.passes, record.seconds, gap, lagging, q))
         return gap <= DONE or record.seconds >= seconds
 
-    options = method.options | {"batch_size": BATCH[method.options["x_step"]]}
-    where = {key: options[key] for key in ("method", "x_step", "batch_size")}
-    options["step_size"] = multiple * safe_step(best.problem, **where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        try:
-            solve_admm(
-                best.problem,
-                tol=0.0,
-                max_passes=1e9,
-                seed=seed,
-                callback=keep,
-                **options,
-            )
-        except InputError:
-            return None
+        solve_admm(best.problem, tol=0.0, max_passes=passes, seed=seed, callback=keep, **options)
     return np.array(rows)
+
+
+def as_printed(
+    *, case: str, data: str | None, replications: int, seed: int
+) -> dict[str, list[list[list[float]]]]:
+    """Run SVR-ADMM as the dissertation prints it for ijcnn1, and beside it what this library does.
+
+    Returns
+    -------
+    dict
+        For each of `printed_settings` its runs, with rows as in `measured`.
+    """
+    best, _ = _best(case, data)
+    return {
+        name: [
+            _followed(best, options, passes=PRINTED_PASSES, seed=seed + replication).tolist()
+            for replication in range(replications)
+        ]
+        for name, options in printed_settings(best.problem).items()
+    }
+
+
+def printed_settings(problem: AdmmProblem) -> dict[str, dict[str, Any]]:
+    """Return the options of `solve_admm` by what a table calls them."""
+    rows = {key: PRINTED[key] for key in ("step_size", "rho", "batch_size")}
+    theory = 2 * safe_step(problem, x_step="linearised") / 12  # 1/(12 L_M) from 1/(2 L_M)
+    return {
+        "SVR-D as printed, x-step (5.7.1)": {"method": "svr-admm-d", **PRINTED},
+        "SVR-D as printed, P = I": {"method": "svr-admm-d", **PRINTED, "x_step": "exact"},
+        "SVR-s as printed, x-step (5.7.1)": {
+            "method": "svr-admm-s",
+            **rows,
+            "x_step": "linearised",
+        },
+        "SVR-D, single rows, η = 1/(12 L_M), our ρ": {
+            "method": "svr-admm-d",
+            "x_step": "linearised",
+            "step_size": theory,
+            "batch_size": 1,
+        },
+        "SVR-D, this library's default": {"method": "svr-admm-d"},
+    }
 
 
 def measured(
