@@ -575,6 +575,31 @@ def test_an_event_of_unknown_encounters_is_counted_once(convert, tmp_path):
     assert "audit events: 12 are of unknown encounters" in notes
 
 
+def test_the_encounter_of_an_event_counts_once_however_it_is_named(convert, tmp_path):
+    """Since R5 an AuditEvent may name its encounter beside its entities."""
+    encounter = {"encounter": {"reference": "Encounter/e1"}}
+    alone = EVENT | encounter | {"entity": [], "recorded": "2024-02-05T10:00:00Z"}
+    write_fhir(tmp_path / "source", ENCOUNTER, EVENT | encounter, alone, ANN, FLU)
+    log, notes = convert("fhir")
+    assert len(log.access_at) == 2
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    "outcome", ["8", {"code": {"code": "fatal", "system": "http://hl7.org/fhir/issue-severity"}}]
+)
+def test_an_attempt_that_failed_is_no_access(convert, tmp_path, outcome):
+    later = EVENT | {"recorded": "2024-02-05T10:00:00Z"}
+    good = [later | {"outcome": "0"}, EVENT | {"outcome": {"code": {"code": "success"}}}]
+    failed = [
+        EVENT | {"recorded": f"2024-03-05T10:00:{i}Z", "outcome": outcome} for i in range(10, 22)
+    ]
+    write_fhir(tmp_path / "source", ENCOUNTER, *good, *failed, ANN, FLU)
+    log, notes = convert("fhir")
+    assert len(log.access_at) == 2
+    assert notes == ["audit events: 12 are of attempts that failed ('outcome')"]
+
+
 @pytest.mark.parametrize(
     "status", ["refuted", {"coding": [{"code": "entered-in-error", "system": "http://x"}]}]
 )

@@ -217,29 +217,10 @@ def fit_models(
 
     training, _ = choices(train)
     held_user = log.user[last.composition[valid]]
-    users = len(log.users)
     if not len(training):
         # Nothing was ever suggested that somebody wanted: there is nothing to learn from.
         d = design.columns(features[:0], last.relevance[:0]).shape[-1]
-        nothing = np.zeros((users, d))
-        closed = Gate(False, np.zeros(5, bool), np.zeros(users, bool))
-        return Models(
-            relevance,
-            protocol,
-            n,
-            design,
-            Filtering(3.0, 1),
-            np.zeros(d),
-            nothing,
-            nothing,
-            np.zeros((len(log), d)),
-            np.zeros(len(log), int),
-            nothing,
-            np.zeros(users, int),
-            {},
-            protocol.step_sizes[0],
-            dict.fromkeys(MODELS[1:], closed),
-        )
+        return _untaught(replay, relevance, protocol, n=n, design=design, d=d)
     on_training: dict[str, Any] = {"executor": executor, "work": work and work / "training"}
     pooled = {
         l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling, **on_training)
@@ -251,16 +232,12 @@ def fit_models(
     own = {l2: fit_groups(training, l2=l2, center=center, **on_training) for l2 in protocol.l2}
     best_own = max(protocol.l2, key=lambda l2: accuracy(own[l2][held_user]))
 
-    # A composition teaches once it is submitted, and meets what had been learned when it began.
     walk = np.flatnonzero(part != TRAIN)
     walk = walk[np.lexsort((last.composition[walk], log.user[last.composition[walk]]))]
     walked, row = choices(walk)
     composition = last.composition[walk]
     walkers = log.user[composition]
-    done = np.empty(len(walk), np.int64)
-    for one in np.split(np.arange(len(walk)), np.flatnonzero(np.diff(walkers)) + 1):
-        ends, begins = log.submitted_at[composition[one]], replay.start_at[composition[one]]
-        done[one] = one[:1] + np.searchsorted(ends, begins)
+    done = _done_before(replay, composition)
 
     def path(step: float) -> tuple[np.ndarray, np.ndarray]:
         """Online weights before each composition of the log, and each user's last."""
@@ -308,6 +285,51 @@ def fit_models(
         {},
     )
     return replace(models, gates=_gates(replay, models)) if protocol.do_no_harm else models
+
+
+def _untaught(
+    replay: Replay,
+    relevance: Relevance,
+    protocol: Protocol,
+    *,
+    n: int,
+    design: FeedbackDesign,
+    d: int,
+) -> Models:
+    """Return models whose d weights are all 0 and whose gates are closed."""
+    users = len(replay.log.users)
+    nothing = np.zeros((users, d))
+    closed = Gate(False, np.zeros(5, bool), np.zeros(users, bool))
+    return Models(
+        relevance,
+        protocol,
+        n,
+        design,
+        Filtering(3.0, 1),
+        np.zeros(d),
+        nothing,
+        nothing,
+        np.zeros((len(replay.log), d)),
+        np.zeros(len(replay.log), int),
+        nothing,
+        np.zeros(users, int),
+        {},
+        protocol.step_sizes[0],
+        dict.fromkeys(MODELS[1:], closed),
+    )
+
+
+def _done_before(replay: Replay, composition: np.ndarray) -> np.ndarray:
+    """Return up to which place of compositions that stand by user each user's have taught.
+
+    A composition teaches once it is submitted, and meets what had been learned when it began.
+    """
+    log, user = replay.log, replay.log.user[composition]
+    done = np.empty(len(composition), np.int64)
+    for one in np.split(np.arange(len(composition)), np.flatnonzero(np.diff(user)) + 1):
+        ends, begins = log.submitted_at[composition[one]], replay.start_at[composition[one]]
+        done[one] = one[:1] + np.searchsorted(ends, begins)
+    return done
 
 
 def _gates(replay: Replay, models: Models) -> dict[str, Gate]:

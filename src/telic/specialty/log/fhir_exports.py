@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,114 +20,162 @@ ID_SYSTEM = "urn:telic:id"
 """System of an identifier that is an id of the log, where FHIR cannot have it as a resource's."""
 _ICD10 = re.compile(r"icd-?10|2\.16\.840\.1\.113883\.6\.(3|90)$", re.IGNORECASE)
 _NO_DIAGNOSIS = {"entered-in-error", "refuted"}
+_FAILED = {"4", "8", "12", "error", "fatal"}
+"""Outcomes of an AuditEvent: the codes of R4, and those that R5 has for them."""
 
 
 def read_fhir(source: Path, notes: list[str]) -> dict[str, pa.Table]:
     """Read FHIR NDJSON: AuditEvent, Encounter, Condition, Practitioner and PractitionerRole.
 
-    An access is an AuditEvent whose agent is a Practitioner or a PractitionerRole and whose entity
-    is an Encounter; the patient is the encounter's. Codes are a Condition's ICD-10 coding, or else
+    An access is an AuditEvent that did not fail, whose agent is a Practitioner or a
+    PractitionerRole, and one of whose entities, or whose encounter (since R5), is an Encounter; the
+    patient is the encounter's. Codes are a Condition's ICD-10 coding, or else
     its first one, which is written ``system|code`` if it names another system. A provider has one
     row per PractitionerRole, with its first specialty; without a role that has one, the first
     qualification counts.
     """
-    patient_of: dict[str, str] = {}
-    practitioner_of: dict[str, str] = {}
-    events: list[tuple[list[str], list[str], list[str]]] = []
-    times: list[str | None] = []
-    places: list[tuple[Path, int]] = []
-    diagnoses: list[tuple[str, str, str]] = []
-    qualified: dict[str, str | None] = {}
-    declared: dict[tuple[str, str], None] = {}
-    lost: Counter[str] = Counter()
-    unused: Counter[str] = Counter()
+    export = _Export()
     for file, line, resource in _resources(source):
-        kind = resource.get("resourceType")
-        own = str(resource.get("id") or "")
+        export.add(file, line, resource)
+    tables = export.tables(notes)
+    notes += [note.format(shown(count)) for note, count in export.lost.items()]
+    if export.unused:
+        kinds = ", ".join(sorted(export.unused))
+        total = shown(export.unused.total())
+        notes.append(f"resources: {total} are of kinds that are not read ({kinds})")
+    return tables
+
+
+class _Event(NamedTuple):
+    """An AuditEvent: who opened which encounters, and when."""
+
+    users: list[str]
+    roles: list[str]
+    encounters: list[str]
+    at: str | None
+    place: tuple[Path, int]
+
+
+class _Export:
+    """What is read of an export, one resource after another, in any order of their kinds."""
+
+    def __init__(self) -> None:
+        self.lost: Counter[str] = Counter()
+        """Sentences with a place for a number, and the number."""
+        self.unused: Counter[str] = Counter()
+        """Kinds of resources that are not read."""
+        self._events: list[_Event] = []
+        self._diagnoses: list[tuple[str, str, str]] = []
+        self._patient_of: dict[str, str] = {}
+        self._practitioner_of: dict[str, str] = {}  # of a role
+        self._declared: dict[tuple[str, str], None] = {}  # by roles
+        self._qualified: dict[str, str | None] = {}
+
+    def add(self, file: Path, line: int, resource: dict[str, Any]) -> None:
+        """Take what is needed of a resource."""
+        kind, own = resource.get("resourceType"), str(resource.get("id") or "")
         if kind == "AuditEvent":
-            agents = [agent.get("who") for agent in _objects(resource.get("agent"))]
-            opened = [entity.get("what") for entity in _objects(resource.get("entity"))]
-            events.append(
-                (
-                    [_reference(who, "Practitioner") for who in agents],
-                    [_reference(who, "PractitionerRole") for who in agents],
-                    [one for what in opened if (one := _reference(what, "Encounter"))],
-                )
-            )
-            times.append(str(resource.get("recorded") or "") or None)
-            places.append((file, line))
+            self._add_event(resource, (file, line))
         elif kind == "Condition":
-            if _NO_DIAGNOSIS & set(_statuses(resource.get("verificationStatus"))):
-                lost["conditions: {} are refuted or entered in error"] += 1
-                continue
-            system, code = _first_coding(resource.get("code"), preferred=_ICD10)
-            if code and system and not _ICD10.search(system):
-                lost["conditions: {} have a code of another system than ICD-10"] += 1
-                code = f"{system.rstrip('/').rpartition('/')[2]}|{code}"
-            patient = _reference(resource.get("subject"), "Patient")
-            encounter = _reference(resource.get("encounter"), "Encounter")
-            if patient and encounter and code:
-                diagnoses.append((patient, encounter, code))
-            else:
-                lost["conditions: {} lack patient, encounter or code"] += 1
+            self._add_condition(resource)
         elif kind == "PractitionerRole":
-            user = _reference(resource.get("practitioner"), "Practitioner")
-            if own:
-                practitioner_of[own] = user
-            codes = [_first_coding(one)[1] for one in _objects(resource.get("specialty"))]
-            if user and (code := next(filter(None, codes), "")):
-                declared[user, code] = None
+            self._add_role(own, resource)
         elif kind not in ("Encounter", "Practitioner"):
-            unused[kind if isinstance(kind, str) and kind.isalpha() else "without a kind"] += 1
+            named = isinstance(kind, str) and kind.isalpha()
+            self.unused[str(kind) if named else "without a kind"] += 1
         elif not own:
-            lost[f"{kind.lower()}s: {{}} have no id"] += 1
+            self.lost[f"{kind.lower()}s: {{}} have no id"] += 1
         elif kind == "Encounter":
-            patient_of[own] = _reference(resource.get("subject"), "Patient")
+            self._patient_of[own] = _reference(resource.get("subject"), "Patient")
         else:
             qualifications = _objects(resource.get("qualification"))
             codes = [_first_coding(one.get("code"))[1] for one in qualifications]
-            qualified[own] = next(filter(None, codes), None)
-    at = _times(times, places, notes)
-    accesses: list[tuple[str, str, str]] = []
-    of_event: list[int] = []
-    for number, (users, roles, encounters) in enumerate(events):
-        if any(role and role not in practitioner_of for role in roles):
-            lost["audit events: {} name a PractitionerRole that is not there"] += 1
-        # An agent named both ways is one user.
-        named = dict.fromkeys([*users, *(practitioner_of.get(role, "") for role in roles)])
-        pairs = [(user, one) for user in named if user for one in encounters]
-        if not pairs:
-            lost["audit events: {} name no practitioner and encounter"] += 1
-        elif times[number] is None:
-            lost["audit events: {} have no time ('recorded')"] += 1
+            self._qualified[own] = next(filter(None, codes), None)
+
+    def _add_event(self, resource: dict[str, Any], place: tuple[Path, int]) -> None:
+        if _FAILED & set(_statuses(resource.get("outcome"))):
+            self.lost["audit events: {} are of attempts that failed ('outcome')"] += 1
+            return
+        agents = [agent.get("who") for agent in _objects(resource.get("agent"))]
+        opened = [entity.get("what") for entity in _objects(resource.get("entity"))]
+        opened.append(resource.get("encounter"))  # since R5
+        encounters = dict.fromkeys(_reference(what, "Encounter") for what in opened)
+        self._events.append(
+            _Event(
+                [_reference(who, "Practitioner") for who in agents],
+                [_reference(who, "PractitionerRole") for who in agents],
+                [one for one in encounters if one],
+                str(resource.get("recorded") or "") or None,
+                place,
+            )
+        )
+
+    def _add_condition(self, resource: dict[str, Any]) -> None:
+        if _NO_DIAGNOSIS & set(_statuses(resource.get("verificationStatus"))):
+            self.lost["conditions: {} are refuted or entered in error"] += 1
+            return
+        system, code = _first_coding(resource.get("code"), preferred=_ICD10)
+        if code and system and not _ICD10.search(system):
+            self.lost["conditions: {} have a code of another system than ICD-10"] += 1
+            code = f"{system.rstrip('/').rpartition('/')[2]}|{code}"
+        patient = _reference(resource.get("subject"), "Patient")
+        encounter = _reference(resource.get("encounter"), "Encounter")
+        if patient and encounter and code:
+            self._diagnoses.append((patient, encounter, code))
         else:
-            known = [(user, patient_of[one], one) for user, one in pairs if patient_of.get(one)]
-            if len(known) < len(pairs):
-                lost["audit events: {} are of unknown encounters"] += 1
-            accesses += known
-            of_event += [number] * len(known)
-    in_roles = {user for user, _ in declared}
-    providers: list[tuple[str, str | None]] = [*declared]
-    providers += ((u, code) for u, code in qualified.items() if u not in in_roles)
-    notes += [note.format(shown(count)) for note, count in lost.items()]
-    if unused:
-        kinds = ", ".join(sorted(unused))
-        notes.append(f"resources: {shown(unused.total())} are of kinds that are not read ({kinds})")
-    opened = _text_table(["user", "patient", "encounter"], accesses)
-    return {
-        "accesses": opened.append_column("at", at.take(pa.array(of_event, pa.int64()))),
-        "diagnoses": _text_table(["patient", "encounter", "code"], diagnoses),
-        "providers": _text_table(["user", "taxonomy"], providers),
-    }
+            self.lost["conditions: {} lack patient, encounter or code"] += 1
+
+    def _add_role(self, own: str, resource: dict[str, Any]) -> None:
+        user = _reference(resource.get("practitioner"), "Practitioner")
+        if own:
+            self._practitioner_of[own] = user
+        codes = [_first_coding(one)[1] for one in _objects(resource.get("specialty"))]
+        if user and (code := next(filter(None, codes), "")):
+            self._declared[user, code] = None
+
+    def tables(self, notes: list[str]) -> dict[str, pa.Table]:
+        """Return accesses, diagnoses and providers."""
+        in_roles = {user for user, _ in self._declared}
+        providers: list[tuple[str, str | None]] = [*self._declared]
+        providers += ((u, code) for u, code in self._qualified.items() if u not in in_roles)
+        return {
+            "accesses": self._accesses(notes),
+            "diagnoses": _text_table(["patient", "encounter", "code"], self._diagnoses),
+            "providers": _text_table(["user", "taxonomy"], providers),
+        }
+
+    def _accesses(self, notes: list[str]) -> pa.Table:
+        at = _times(self._events, notes)
+        accesses: list[tuple[str, str, str]] = []
+        of_event: list[int] = []
+        for number, event in enumerate(self._events):
+            if any(role and role not in self._practitioner_of for role in event.roles):
+                self.lost["audit events: {} name a PractitionerRole that is not there"] += 1
+            in_roles = (self._practitioner_of.get(role, "") for role in event.roles)
+            named = dict.fromkeys([*event.users, *in_roles])  # named both ways, it is one user
+            pairs = [(user, one) for user in named if user for one in event.encounters]
+            if not pairs:
+                self.lost["audit events: {} name no practitioner and encounter"] += 1
+            elif event.at is None:
+                self.lost["audit events: {} have no time ('recorded')"] += 1
+            else:
+                patient_of = self._patient_of
+                known = [(user, patient_of[one], one) for user, one in pairs if patient_of.get(one)]
+                if len(known) < len(pairs):
+                    self.lost["audit events: {} are of unknown encounters"] += 1
+                accesses += known
+                of_event += [number] * len(known)
+        opened = _text_table(["user", "patient", "encounter"], accesses)
+        return opened.append_column("at", at.take(pa.array(of_event, pa.int64())))
 
 
-def _times(times: list[str | None], places: list[tuple[Path, int]], notes: list[str]) -> pa.Array:
+def _times(events: Sequence[_Event], notes: list[str]) -> pa.Array:
     """When events were recorded; one that is no time is named by its line."""
-    given = pa.array(times, pa.string())
+    given = pa.array([event.at for event in events], pa.string())
     at, naive = in_utc(given)
     wrong = pc.index(pc.and_(given.is_valid(), at.is_null()), True).as_py()
     if wrong >= 0:
-        file, line = places[wrong]
+        file, line = events[wrong].place
         raise InputError(
             f"{file}: line {line}: 'recorded' is not a time, expected one such as "
             "2024-01-31T09:30:00Z. Correct the line."
@@ -198,8 +246,14 @@ def _first_coding(value: Any, *, preferred: re.Pattern[str] | None = None) -> tu
 
 
 def _statuses(value: Any) -> list[str]:
-    """Codes of a status, which is one code in early versions of FHIR."""
-    return [value] if isinstance(value, str) else [code for _, code in _codings(value)]
+    """Codes of a status, which is one code in early versions of FHIR.
+
+    An outcome has, in R5, one coding.
+    """
+    if isinstance(value, str):
+        return [value]
+    own = value.get("code") if isinstance(value, dict) else None
+    return [code for _, code in [*_codings(value), *_codings({"coding": [own]})]]
 
 
 def _text_table(names: list[str], rows: Sequence[tuple[str | None, ...]]) -> pa.Table:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -65,62 +66,20 @@ def read_log(
     patients, (diagnosis_patient, access_patient) = _number(
         diagnoses["patient"], accesses["patient"]
     )
-    encounters, (diagnosis_encounter,) = _number(diagnoses["encounter"])
-    raw_codes, (diagnosis_code,) = _number(diagnoses["code"])
-
-    encounter_patient = np.full(len(encounters), -1, dtype=np.int32)
-    encounter_patient[diagnosis_encounter[::-1]] = diagnosis_patient[::-1]
-    other = encounter_patient[diagnosis_encounter] != diagnosis_patient
-    reason = "the encounter's other rows name another patient"
-    _refuse(other, diagnoses, "diagnoses", reason, on_bad_row, notes)
-    pair = np.stack([diagnosis_encounter[~other], diagnosis_code[~other]])
-    categories = categorise(raw_codes.tolist(), vocabulary=vocabulary, code_table=code_table)
-    codes, code_of = np.unique(np.array(categories.category, dtype=str), return_inverse=True)
-    if categories.outside:
-        outside = np.isin(raw_codes, categories.outside)[diagnosis_code]
-        notes.append(
-            f"diagnoses: {len(categories.outside):,} codes ({shown(int(outside.sum()))} rows) are "
-            f"outside the vocabulary {vocabulary!r} and kept as they are (the first is in row "
-            f"{diagnoses['row'][int(outside.argmax())]})"
-        )
-    distinct = count_pairs(pair[0], pair[1], (len(encounters), len(raw_codes)))
-    if (repeated := int(distinct.sum()) - distinct.nnz) > 0:
-        notes.append(f"diagnoses: {shown(repeated)} duplicated rows dropped")
-    diagnosis = count_pairs(
-        pair[0], code_of[pair[1]].astype(np.int32), (len(encounters), len(codes))
-    )
-    diagnosis.data[:] = 1
-
-    index = pc.index_in(accesses["encounter"].cast(pa.string()), pa.array(encounters.tolist()))
-    access_encounter = index.fill_null(-1).to_numpy().astype(np.int32)
-    known = access_encounter >= 0
-    if not known.all():
-        notes.append(
-            f"accesses: {shown(int((~known).sum()))} rows dropped: their encounter has no "
-            f"diagnosis (the first is row {accesses['row'][int((~known).argmax())]})"
-        )
-    elsewhere = known & (encounter_patient[access_encounter] != access_patient)
-    reason = "the encounter belongs to another patient in diagnoses"
-    _refuse(elsewhere, accesses, "accesses", reason, on_bad_row, notes)
+    diagnosed = _diagnosed(diagnoses, diagnosis_patient, vocabulary, code_table, on_bad_row, notes)
+    access_encounter = _places(accesses["encounter"], diagnosed.encounters)
     at = accesses["at"].to_numpy().astype("datetime64[us]").astype(np.int64)
-    keep = np.flatnonzero(known & ~elsewhere)
-    order = keep[np.lexsort((at[keep], access_encounter[keep], access_user[keep]))]
-    again = (
-        (np.diff(access_user[order]) == 0)
-        & (np.diff(access_encounter[order]) == 0)
-        & (np.diff(at[order]) == 0)
+    order = _usable(
+        accesses, access_user, access_patient, access_encounter, at, diagnosed, on_bad_row, notes
     )
-    if again.any():
-        notes.append(f"accesses: {shown(int(again.sum()))} duplicated rows dropped")
-        order = np.delete(order, np.flatnonzero(again) + 1)
     if not len(order):
         raise InputError(f"{find_table(folder, 'accesses')}: no access is to a known encounter.")
     fine, fine_patient = _read_fine(
         folder,
         users,
         patients,
-        dict(zip(raw_codes, code_of, strict=True)),
-        len(codes),
+        diagnosed.code_of,
+        len(diagnosed.codes),
         on_bad_row,
         notes,
     )
@@ -128,15 +87,15 @@ def read_log(
         users=users,
         taxonomy=taxonomy,
         patients=patients,
-        encounters=encounters,
-        codes=codes,
-        labels=categories.label,
+        encounters=diagnosed.encounters,
+        codes=diagnosed.codes,
+        labels=diagnosed.labels,
         access_user=access_user[order],
         access_encounter=access_encounter[order],
         access_at=at[order],
         access_row=accesses["row"].to_numpy()[order],
-        encounter_patient=encounter_patient,
-        diagnosis=diagnosis,
+        encounter_patient=diagnosed.encounter_patient,
+        diagnosis=diagnosed.diagnosis,
         fine=fine,
         fine_patient=fine_patient,
         simulated=is_simulated(folder),
@@ -231,6 +190,90 @@ def _declared(
     if not (taxonomy != "").any():
         notes.append("providers: nobody declares a code, so no specialty can count as listed")
     return taxonomy.astype(str)
+
+
+class _Diagnosed(NamedTuple):
+    """The table of diagnoses, its ids numbered."""
+
+    encounters: np.ndarray
+    encounter_patient: np.ndarray
+    codes: np.ndarray
+    labels: dict[str, str]
+    code_of: dict[str, int]
+    """The number in `codes` of each code as it is written in the table."""
+    diagnosis: sparse.csr_array
+    """Encounters by codes, 1 where an encounter has a code."""
+
+
+def _diagnosed(
+    diagnoses: pa.Table,
+    patient: np.ndarray,
+    vocabulary: str,
+    code_table: str | Path | None,
+    on_bad_row: str,
+    notes: list[str],
+) -> _Diagnosed:
+    encounters, (encounter,) = _number(diagnoses["encounter"])
+    raw_codes, (code,) = _number(diagnoses["code"])
+    encounter_patient = np.full(len(encounters), -1, dtype=np.int32)
+    encounter_patient[encounter[::-1]] = patient[::-1]
+    other = encounter_patient[encounter] != patient
+    reason = "the encounter's other rows name another patient"
+    _refuse(other, diagnoses, "diagnoses", reason, on_bad_row, notes)
+    categories = categorise(raw_codes.tolist(), vocabulary=vocabulary, code_table=code_table)
+    codes, code_of = np.unique(np.array(categories.category, dtype=str), return_inverse=True)
+    if categories.outside:
+        outside = np.isin(raw_codes, categories.outside)[code]
+        notes.append(
+            f"diagnoses: {len(categories.outside):,} codes ({shown(int(outside.sum()))} rows) are "
+            f"outside the vocabulary {vocabulary!r} and kept as they are (the first is in row "
+            f"{diagnoses['row'][int(outside.argmax())]})"
+        )
+    encounter, code = encounter[~other], code[~other]
+    rows = count_pairs(encounter, code, (len(encounters), len(raw_codes)))
+    if (repeated := int(rows.sum()) - rows.nnz) > 0:
+        notes.append(f"diagnoses: {shown(repeated)} duplicated rows dropped")
+    shape = (len(encounters), len(codes))
+    diagnosis = count_pairs(encounter, code_of[code].astype(np.int32), shape)
+    diagnosis.data[:] = 1
+    numbers = dict(zip(raw_codes, code_of, strict=True))
+    return _Diagnosed(encounters, encounter_patient, codes, categories.label, numbers, diagnosis)
+
+
+def _places(column: pa.ChunkedArray, ids: np.ndarray) -> np.ndarray:
+    """Return the number of each id, -1 where it is none of these."""
+    place = pc.index_in(column.cast(pa.string()), pa.array(ids.tolist(), pa.string()))
+    numbers: np.ndarray = place.fill_null(-1).to_numpy().astype(np.int32)
+    return numbers
+
+
+def _usable(
+    accesses: pa.Table,
+    user: np.ndarray,
+    patient: np.ndarray,
+    encounter: np.ndarray,
+    at: np.ndarray,
+    diagnosed: _Diagnosed,
+    on_bad_row: str,
+    notes: list[str],
+) -> np.ndarray:
+    """Return the places of the accesses that count, by user, encounter and time."""
+    known = encounter >= 0
+    if not known.all():
+        notes.append(
+            f"accesses: {shown(int((~known).sum()))} rows dropped: their encounter has no "
+            f"diagnosis (the first is row {accesses['row'][int((~known).argmax())]})"
+        )
+    elsewhere = known & (diagnosed.encounter_patient[encounter] != patient)
+    reason = "the encounter belongs to another patient in diagnoses"
+    _refuse(elsewhere, accesses, "accesses", reason, on_bad_row, notes)
+    keep = np.flatnonzero(known & ~elsewhere)
+    order: np.ndarray = keep[np.lexsort((at[keep], encounter[keep], user[keep]))]
+    again = np.all([np.diff(one[order]) == 0 for one in (user, encounter, at)], axis=0)
+    if again.any():
+        notes.append(f"accesses: {shown(int(again.sum()))} duplicated rows dropped")
+        order = np.delete(order, np.flatnonzero(again) + 1)
+    return order
 
 
 def _refuse(
