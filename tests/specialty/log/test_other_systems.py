@@ -583,6 +583,7 @@ def test_the_encounter_of_an_event_counts_once_however_it_is_named(convert, tmp_
     log, notes = convert("fhir")
     assert len(log.access_at) == 2
     assert notes == []
+    assert not any("duplicated" in note for note in log.notes)
 
 
 @pytest.mark.parametrize(
