@@ -151,7 +151,7 @@ def patient(
         pseudonyms=Pseudonyms() if pseudonyms else None,
     )
     if out is None and not as_json:
-        show(own.table())
+        show(own.on_a_page())
     elif out is None:
         print_json(own.as_json())
     elif out.suffix == ".html":

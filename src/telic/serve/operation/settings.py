@@ -130,7 +130,8 @@ class Settings:
     max_states: int = setting(
         1_000_000,
         "users' states that the database keeps, over all models; every ten minutes those beyond "
-        "that are removed which learned longest ago, and their users begin anew; 0: any number",
+        "that are removed, first those that learned longest ago; their users begin anew; 0: any "
+        "number",
         least=0,
     )
     max_batches: int = setting(

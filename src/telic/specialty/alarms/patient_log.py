@@ -55,7 +55,7 @@ class PatientLog:
         ]
         return Table("Accesses to your record", dict.fromkeys(COLUMNS, ""), rows)
 
-    def _on_a_page(self) -> Table:
+    def on_a_page(self) -> Table:
         """Return the rows with times to the second, without columns that are empty in all rows.
 
         A page has room for no more: the reason stands last.
@@ -80,7 +80,7 @@ class PatientLog:
         if self.simulated:
             page.note("Simulated: the hospital, its users and its accesses are invented.")
         page.section("Accesses")
-        page.table(self._on_a_page())
+        page.table(self.on_a_page())
         page.section("What this log does not hold")
         page.text(
             "Regulation (EU) 2025/327 (Article 9; Annex II, 3.2) asks for elements that are not in "
