@@ -32,7 +32,7 @@ HALF_BATCH = 64
 HEAD = """# Average precision beside LibAUC
 
 All data are real. LibAUC's `APLoss` is a loss of average precision itself, which is not convex; its
-own optimizer SOAP trains a linear model with it here. It and telic's and scikit-learn's linear
+own optimizer SOAP trains a linear model with it here. LibAUC's, telic's and scikit-learn's linear
 rankers are fitted on the same third of the rows, their settings are chosen by average precision on
 another third, and the figures are measured on the last third, as on [the page about the top of the
 list](results-top-of-list.md)."""

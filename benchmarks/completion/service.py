@@ -418,7 +418,7 @@ All this was measured on made-up data and one machine, which also runs the clien
 one request on a kept-alive connection, answered before the next is sent, unless a row says
 otherwise. Rows that miss their target come first. All variants are served at once and asked in
 turn; times and ratios are medians over nine rounds. What two workers answer is counted by processor
-time, as if each had a processor of its own, because this machine has two for all. The load of four
+time, as if each had a processor of its own, because this machine has only two. The load of four
 connections lasts two minutes.
 
 """

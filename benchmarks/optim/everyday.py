@@ -249,7 +249,7 @@ at which its objective is within 1e-6 of the optimum, relative to what there was
 coefficients. The rivals are scikit-learn's: Ridge (cholesky, svd, lsqr; sparse_cg and sag on sparse
 sets), Lasso and ElasticNet (with and without a Gram matrix), LogisticRegression (lbfgs,
 newton-cholesky, newton-cg; saga for ℓ₁) and LIBLINEAR. Where LIBLINEAR takes part no intercept is
-fitted, because it penalises one.
+fitted, because LIBLINEAR penalises it.
 
 telic takes {mean:.2f} times as long as the fastest of them in the geometric mean. It is slower on
 {lost} of {count} and more than 1.2 times as slow on {badly}. On the sets on which it was tuned the

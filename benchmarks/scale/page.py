@@ -158,7 +158,7 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
         memory,
         "DuckDB and telic both write popularity, its last 28 days, people, sessions and each "
         "user's own queries. telic also checks each row and folds each query, and can go on after "
-        "an interruption. At its rate 10¹⁰ submissions take "
+        "an interruption. At telic's rate 10¹⁰ submissions take "
         f"{hours(counts['count in pieces'], rows, 1e10):.0f} processor hours.",
     )
     (folder / "log.parquet").unlink()

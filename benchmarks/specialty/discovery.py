@@ -248,7 +248,7 @@ Every hospital here is **simulated** (`telic.simulate.hospital_families`). Four 
 hospitals differ in why users open records. In “panels” users follow patients of their own. In
 “problem lists” every encounter repeats all earlier diagnoses of its patient. In “wards” teams
 open the records of whoever lies on their ward. In “referrals” departments join several practices
-and refer patients to one another. The hospitals have 150 to 1,200 users, and some 5,000. Between
+and refer patients to one another. The hospitals have 150 to 1,200 users, a few 5,000. Between
 30 % and 90 % of the users declare a code. In about a quarter of the hospitals the practices'
 diagnoses change at half-year.
 

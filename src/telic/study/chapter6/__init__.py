@@ -111,7 +111,7 @@ def study(
         page.section("Section 6.2 by the simulator's surgical tilt")
         page.text(
             "For anesthesiology, Section 6.2's naive classifier has a lower F1 than in the "
-            "dissertation, and only at the full size. There nearly every simulated user has opened "
+            "dissertation, but only at the full size. There nearly every simulated user has opened "
             "every frequent diagnosis, so tf-idf gives weight to rare diagnoses only, which are "
             "nobody's most accessed ones. The setting that tells anesthesiologists apart (surgical "
             "tilt) was chosen beside the SVM “columns in [0, 1], Gaussian, C = 10”, and was left "
