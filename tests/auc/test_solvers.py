@@ -492,6 +492,22 @@ def test_a_sample_of_the_pairs_comes_near_the_logistic_optimum_of_all():
     np.testing.assert_allclose(sampled, every, atol=0.2 * abs(every).max())
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
+def test_columns_far_from_0_and_columns_that_repeat_are_no_trouble(loss):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(120, 3)) * 1024) / 1024  # so that adding 2³⁰ rounds nothing
+    positive = X[:, 0] + rng.normal(size=120) > 1
+    near, far = (
+        pairwise(rows, positive, beta=1e-2, loss=loss, rng=rng).coef for rows in (X, X + 2.0**30)
+    )
+    assert far == pytest.approx(near, rel=1e-6)
+    alone, twice = (
+        pairwise(rows, positive, beta=1e-20, loss=loss, rng=rng, tol=1e-3).coef
+        for rows in (X, np.hstack([X, X]))
+    )
+    assert twice[:3] + twice[3:] == pytest.approx(alone, abs=0.02)
+
+
 def test_newtons_last_steps_end_where_nothing_is_lower():
     w = np.array([1.0, -2.0])
     sides = [np.eye(2), -np.eye(2)], np.full((2, 2), 0.25)

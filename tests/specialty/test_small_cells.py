@@ -26,6 +26,12 @@ def test_no_small_count_is_had_by_who_knows_the_total_and_the_rule(n, largest):
                     assert not 0 < values.pop() < 11, (total, texts)
 
 
+def test_who_can_add_up_does_not_learn_the_largest_small_count():
+    """If 13 of 47 were shown, two counts from 11 to 12 and a small one would make 34: it is 10."""
+    assert cells([10, 12, 12, 13]) == ["withheld"] * 4
+    assert cells([9, 12, 12, 14]) == ["<11", "withheld", "withheld", 14]
+
+
 def test_what_is_shown_is_true():
     for counts in itertools.product([0, 1, 10, 11, 12, 29, 80], repeat=4):
         for count, text in zip(counts, cells(counts), strict=True):

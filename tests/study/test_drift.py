@@ -1,9 +1,11 @@
 """The page of a year of change, and the worlds it is about."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.held import hold, page
 
 from telic.errors import InputError
 from telic.simulate import SETTINGS, Catalogue
@@ -27,9 +29,10 @@ def test_the_page_shows_shares_of_the_box_fitted_each_night():
         gains = {"static": 0.0, drift.ONLINE: 0.01 * seed}
         return {how: [0.3 + gains.get(how, 0.005)] * STAGES for how in ("static", *FEEDBACK)}
 
-    page = drift.study(steps, seeds=3)
+    report = drift.study(steps, seeds=3)
+    hold(Path(__file__).parent / "pages" / "drift.jsonl", page(report))
     assert len(set(asked)) == len(asked) == 3 * (len(WORLDS) + len(LOOKS))
-    years, nights, feedback = (table.records() for table in page.tables)
+    years, nights, feedback = (table.records() for table in report.tables)
     assert [row["world"] for row in years] == list(WORLDS)
     assert years[0][drift.KEPT] == pytest.approx([0.92, 0.9, 0.94])
     assert years[0][drift.MONTHLY] == pytest.approx([0.8, 0.8, 0.8])
@@ -39,7 +42,7 @@ def test_the_page_shows_shares_of_the_box_fitted_each_night():
     assert feedback[1][drift.ONLINE] == pytest.approx([0.01, 0.0, 0.02])
     # The worst log of each: weights kept .9, nothing kept .5; of a gain of .005 online has .01.
     for share in ("90.0%", "50.0%", "200% where people “look at fewer lists”"):
-        assert share in page.markdown()
+        assert share in report.markdown()
     with pytest.raises(InputError, match="seeds is 1, expected at least 2"):
         drift.study(steps, seeds=1)
 
@@ -47,8 +50,8 @@ def test_the_page_shows_shares_of_the_box_fitted_each_night():
         found = steps(name, made, **settings)
         return {how: found.get("static", each) for how, each in found.items()}
 
-    page = drift.study(without_gains, seeds=2)
-    assert "keeps nothing, as those add nothing" in page.markdown()
+    report = drift.study(without_gains, seeds=2)
+    assert "keeps nothing, as those add nothing" in report.markdown()
 
 
 def test_counts_of_last_night_and_what_users_submitted_since_matter(monkeypatch):
@@ -132,8 +135,8 @@ def test_a_small_run_gives_the_whole_page(monkeypatch):
     monkeypatch.setattr(
         drift, "WORLDS", {name: WORLDS[name] for name in ("nothing changes", "both")}
     )
-    page = drift.study(Steps(), users=90, sessions=90, typists=8, seeds=2)
-    assert [len(table.rows) for table in page.tables] == [2, len(NIGHTS), len(LOOKS)]
+    report = drift.study(Steps(), users=90, sessions=90, typists=8, seeds=2)
+    assert [len(table.rows) for table in report.tables] == [2, len(NIGHTS), len(LOOKS)]
 
 
 def test_a_day_without_searches_is_told():

@@ -1,6 +1,9 @@
 """The page of the second family of simulated people."""
 
+from pathlib import Path
+
 import pytest
+from tests.held import hold, page
 
 from telic.errors import InputError
 from telic.simulate.log_marginals import PUBLISHED
@@ -23,9 +26,10 @@ def test_the_page_shows_means_and_extremes_of_what_the_steps_found():
             return {"static": 0.5, "gain": value, "dwell": value}
         return dict.fromkeys(MODELS if made.__name__ == "as_served" else SIGNALS, value)
 
-    page = shoppers.study(steps, seeds=3, **SIZE)
+    report = shoppers.study(steps, seeds=3, **SIZE)
+    hold(Path(__file__).parent / "pages" / "shoppers.jsonl", page(report))
     assert len(set(asked)) == len(asked) == 3 * (4 + 2 * len(LOOKING) * len(KNOWS) + 2)
-    reached, effects, served, worth = (table.records() for table in page.tables)
+    reached, effects, served, worth = (table.records() for table in report.tables)
     assert [row["marginal"] for row in reached] == list(PUBLISHED)
     assert reached[0]["thorough"] == pytest.approx(0.02)
     assert len(effects) == len(served) == 6
@@ -59,5 +63,5 @@ def test_signals_follow_what_people_have_in_common():
 
 @pytest.mark.slow
 def test_a_small_run_gives_the_whole_page():
-    page = shoppers.study(Steps(), seeds=2, **SIZE)
-    assert [len(table.rows) for table in page.tables] == [len(PUBLISHED), 6, 6, 2]
+    report = shoppers.study(Steps(), seeds=2, **SIZE)
+    assert [len(table.rows) for table in report.tables] == [len(PUBLISHED), 6, 6, 2]

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.held import hold, page
 
 from telic.data.data_sets import LabelledSet
 from telic.errors import InputError
@@ -20,8 +23,10 @@ def made_up(name, data=None):
 def test_the_page_compares_every_method_with_logistic_regression(monkeypatch):
     monkeypatch.setattr(top_of_list, "labelled_set", made_up)
     monkeypatch.setattr(top_of_list, "CASES", {"two": ("made-up", None), "class 2": ("it", 2)})
-    page = top_of_list.study(Steps(), rows=1200, resamples=20)
-    verdict, gains, values, sets = (table.records() for table in page.tables)
+    report = top_of_list.study(Steps(), rows=1200, resamples=20)
+    said = [line for line in page(report) if line[0] in ("#", "##", "**", "", "*")]
+    hold(Path(__file__).parent / "pages" / "top-of-list.jsonl", said)
+    verdict, gains, values, sets = (table.records() for table in report.tables)
     assert len(values) == 2 * 5
     assert [row["sets"] for row in verdict] == [2] * 4
     assert len(gains) == 2 * 4

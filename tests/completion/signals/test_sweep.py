@@ -8,7 +8,7 @@ from tests.reference.signals import Oracle, grams, words
 
 from telic.completion.engine.folding import fold
 from telic.completion.signals import features, pool, sweep
-from telic.completion.signals.counts import WEEK
+from telic.completion.signals.counts import CONTEXT, WEEK
 from telic.completion.signals.groups import FEATURES
 from telic.completion.signals.log_split import Searches
 from telic.completion.signals.overlap import NO_TEXTS, common, gram_set, texts_of_forms, word_set
@@ -90,6 +90,37 @@ def test_a_query_goes_on_from_the_last_one_of_a_longer_session():
     rows = dict(zip(candidates, moments.features[0], strict=False))
     assert rows["tea pot"][FEATURES.index("continues")] == 1
     assert rows["tea"][FEATURES.index("continues")] == 0
+
+
+def test_each_query_follows_the_last_ones_of_its_session_and_none_before():
+    texts = list("abcdefgh")
+    minutes = np.array([*range(8), *range(8)])
+    log = QueryLog(
+        texts,
+        np.tile(np.arange(8), 2)[np.argsort(minutes, kind="stable")].astype(np.int32),
+        60_000_000 * np.sort(minutes),
+        ["ann", "ben"],
+        np.tile([0, 1], 8).astype(np.int32),
+        np.ones(16),
+    )
+    searches = Searches(log, min_users=1)
+    state = sweep.state_before(searches, int(log.at[-1]) + 1)
+    name = searches.index.phrase
+    found = {
+        (name(p), name(int(q))): count
+        for p in range(8)
+        for q, count in zip(
+            state.pair_next[state.pair_start[p] : state.pair_start[p + 1]],
+            state.pair_count[state.pair_start[p] : state.pair_start[p + 1]],
+            strict=True,
+        )
+    }
+    expected = {
+        (texts[e], texts[later]): 2
+        for later in range(8)
+        for e in range(max(0, later - CONTEXT), later)
+    }
+    assert found == expected
 
 
 def test_the_state_at_the_end_goes_on_where_the_walk_was(make_log):

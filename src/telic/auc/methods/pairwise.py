@@ -304,7 +304,10 @@ def _newton(
         cross = high.T @ bend @ low
         hessian = high.T @ (bend.sum(axis=1)[:, None] * high) - cross - cross.T
         hessian += low.T @ (bend.sum(axis=0)[:, None] * low) + beta * np.eye(w.size)
-        step = -np.linalg.solve(hessian, slope)
+        try:
+            step = -np.linalg.solve(hessian, slope)
+        except np.linalg.LinAlgError:  # columns repeat, and beta is less than rounding
+            step = -np.linalg.lstsq(hessian, slope)[0]
         if -(slope @ step) <= 1e-15 * value:  # what values can tell apart
             return w + step
         length = 1.0
