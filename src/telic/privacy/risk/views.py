@@ -145,8 +145,9 @@ class Neighbourhood:
             degree = np.sum([part.out_degree for part in parts], axis=0)
             self.begin = np.append(0, np.cumsum(degree))[:-1].astype(np.int64)
             self.end = np.empty(size, np.int64)
-            self.indices = np.empty(self.entries, np.int32)
-            self.label = np.empty(self.entries, np.uint64)
+            # Rows leave room where links merge: zeros, so that every run writes the same files.
+            self.indices = np.zeros(self.entries, np.int32)
+            self.label = np.zeros(self.entries, np.uint64)
             args = indptr, targets, strength, salts
             with threads_for(self.entries):
                 merge_layers(*args, self.begin, self.end, self.indices, self.label)
