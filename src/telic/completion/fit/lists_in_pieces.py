@@ -101,6 +101,7 @@ def catalogue_in_pieces(
                 yield folded, texts, weights_of(entries)[order]
 
         index = index_of_sorted(parts(), files)
+        pa.default_memory_pool().release_unused()  # what sorting took
         records = Records(files.mapped("records", np.uint8), files.mapped("ends", np.int64))
     return ListedPhrases(
         index,
