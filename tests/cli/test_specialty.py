@@ -241,6 +241,8 @@ def test_a_patient_gets_the_own_log_in_three_forms(folder, file, tmp_path, capsy
         if line.startswith("│")
     ]
     assert [row[1] for row in printed if row[1]] == [row["user"] for row in rows]
+    times = [row["at"][:19].replace("T", " ") for row in rows]
+    assert [row[0] for row in printed if row[0]] == times  # whole, to the second
     assert "Who opened your record" in (tmp_path / "own.html").read_text()
     monkeypatch.setattr("sys.argv", ["telic", "specialty", *map(str, options), "--out", "own.pdf"])
     with pytest.raises(SystemExit):

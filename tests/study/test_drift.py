@@ -48,10 +48,12 @@ def test_the_page_shows_shares_of_the_box_fitted_each_night():
 
     def without_gains(name, made, **settings):
         found = steps(name, made, **settings)
-        return {how: found.get("static", each) for how, each in found.items()}
+        if settings.get("look") == "look at more lists":
+            found = dict.fromkeys(found, found["static"])
+        return found
 
-    report = drift.study(without_gains, seeds=2)
-    assert "keeps nothing, as those add nothing" in report.markdown()
+    said = drift.study(without_gains, seeds=2).markdown()
+    assert "nothing, as those add nothing, where people “look at more lists”, 100% where" in said
 
 
 def test_counts_of_last_night_and_what_users_submitted_since_matter(monkeypatch):

@@ -216,9 +216,9 @@ def year_of_feedback(*, look: str, users: int, seed: int) -> dict[str, list[floa
     number = np.empty(len(replay.part), np.int64)
     number[replay.by_user] = np.tile(np.arange(first + STAGES * IN_STAGE), users)
 
-    def tested(train: int, valid: int, tested: int) -> Tested:
+    def tested(train: int, valid: int, test: int) -> Tested:
         """Fit on each user's first compositions, and test the next ones."""
-        parts = np.repeat([TRAIN, VALID, TEST], [train, valid, tested])
+        parts = np.repeat([TRAIN, VALID, TEST], [train, valid, test])
         replay.part[:] = -1  # what comes later does not count yet
         inside = number < len(parts)
         replay.part[inside] = parts[number[inside]]
@@ -263,19 +263,20 @@ def _sentence(
         look: {how: float(np.mean([_gain(one, how) for one in logs])) for how in FEEDBACK}
         for look, logs in fed_back.items()
     }
-    said = ", ".join(
-        f"{each[ONLINE] / best:.0%} where people “{look}”"
-        for look, each in gained.items()
-        if (best := max(each[REFIT_UNP], each[REFIT_BATCH])) > 0
-    )
+    said = ", ".join(f"{_kept(each)} where people “{look}”" for look, each in gained.items())
     return (
         f"With weights of the first {NIGHTS[0]} days and the counts of last night, it keeps at "
         f"least {kept:.1%} of the mean reciprocal rank of a box that is fitted each night; with "
         f"counts of the first {NIGHTS[0]} days, too, {once:.1%} in the worst log. Of what feedback "
-        f"adds in the better of the models that are fitted again, learning online keeps "
-        f"{said or 'nothing, as those add nothing'}: a gate that was closed when the box was "
-        "fitted stays closed."
+        f"adds in the better of the models that are fitted again, learning online keeps {said}: a "
+        "gate that was closed when the box was fitted stays closed."
     )
+
+
+def _kept(gained: dict[str, float]) -> str:
+    """Say which share of what models gain that are fitted again one that learns online gains."""
+    again = max(gained[REFIT_UNP], gained[REFIT_BATCH])
+    return f"{gained[ONLINE] / again:.0%}" if again > 0 else "nothing, as those add nothing,"
 
 
 def _gain(one: dict[str, list[float]], how: str) -> float:

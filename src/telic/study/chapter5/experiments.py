@@ -233,16 +233,12 @@ def as_printed(
 
 def printed_settings(problem: AdmmProblem) -> dict[str, dict[str, Any]]:
     """Return the options of `solve_admm` by what a table calls them."""
-    rows = {key: PRINTED[key] for key in ("step_size", "rho", "batch_size")}
-    theory = 2 * safe_step(problem, x_step="linearised") / 12  # 1/(12 L_M) from 1/(2 L_M)
+    without_first = {key: value for key, value in PRINTED.items() if key != "first"}
+    theory = safe_step(problem, x_step="linearised") / 6  # 1/(12 L_M), from 1/(2 L_M)
     return {
         "SVR-D as printed, x-step (5.7.1)": {"method": "svr-admm-d", **PRINTED},
         "SVR-D as printed, P = I": {"method": "svr-admm-d", **PRINTED, "x_step": "exact"},
-        "SVR-s as printed, x-step (5.7.1)": {
-            "method": "svr-admm-s",
-            **rows,
-            "x_step": "linearised",
-        },
+        "SVR-s as printed, x-step (5.7.1)": {"method": "svr-admm-s", **without_first},
         "SVR-D, single rows, η = 1/(12 L_M), our ρ": {
             "method": "svr-admm-d",
             "x_step": "linearised",
