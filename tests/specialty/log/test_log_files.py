@@ -108,7 +108,7 @@ def test_a_bad_row_is_named_or_skipped_and_counted(make_log, table, row, message
 
 def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
     bad = "ann,p1,e1,yesterday"
-    unknown, elsewhere = "ann,p1,e9,2024-01-05T10:00:00Z", "ann,p2,e1,2024-01-05T11:00:00Z"
+    unknown, elsewhere = "ann,p1,e9,2024-01-05T10:00:00Z", "ann,p2,e1,2024-01-05T17:30:00Z"
     folder = make_log(accesses=lambda rows: [rows[0], bad, *rows[1:], unknown, elsewhere])
     log = read_log(folder, on_bad_row="skip")
     assert log.access_row.tolist() == [2, 3, 4, 5]
