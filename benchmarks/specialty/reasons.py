@@ -187,4 +187,6 @@ LIMITS = """
 - Snooping on a patient of one's own team has a reason by this definition. It is not planted here.
 - Most care without a reason is on-call work, or a record that one user alone opened.
 - Members of a group who always look up the same people together count as colleagues.
+- Nobody here works with other people every shift, stands in on any ward, or serves the whole
+  hospital. Where people do, far fewer of their accesses have a reason.
 """

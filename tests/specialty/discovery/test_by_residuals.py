@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from telic.simulate.hospital_families import FAMILIES, simulate_family
 from telic.specialty.discovery import by_residuals
-from telic.specialty.discovery.by_residuals import directions, pearson_residuals, signal
+from telic.specialty.discovery.by_residuals import Signal, directions, pearson_residuals, signal
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.practice_mixture import (
     EM_STEPS,
@@ -24,7 +24,7 @@ from telic.specialty.discovery.practice_mixture import (
     refine,
     shares,
 )
-from telic.specialty.discovery.user_patient_units import FEWEST_USERS, units_of
+from telic.specialty.discovery.user_patient_units import FEWEST_USERS, Units, units_of
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,9 @@ def test_planted_specialties_are_found(family):
     hospital = simulate_family(family, 8 if family == "panels" else 6)  # 1,200 and 700 users
     told = []
     found = discover(hospital.log, restarts=1, progress=told.append)
-    assert told == ["number of practices", f"{found.details['n_practices']} practices"]
+    n = found.details["looked_for"]
+    assert n == found.details["n_practices"] + 1
+    assert told == ["number of practices", f"{n} practices"]
     assert found.method == "residuals"
     assert found.details["n_practices"] <= hospital.plan.practices
     assert all(len(one.users) >= MIN_USERS for one in found.specialties)
@@ -202,6 +204,51 @@ def test_a_direction_and_not_a_distance_makes_a_cluster(hospital, units):
     assert (same[0][~found.standing_out] == -1).all()
 
 
+def test_along_one_dimension_there_are_two_directions():
+    place = np.array([[3.0], [2.0], [-4.0], [-1.0], [0.1]])
+    cluster = directions(Signal(place, np.abs(place[:, 0]) > 0.5), 4, 0)
+    assert cluster[0] == cluster[1] != cluster[2] == cluster[3]
+    assert cluster[4] == -1
+
+
+def shared_patients(seed):
+    """Units of eight teams of six who see the same 30 patients each; what ails them is chance."""
+    rng = np.random.default_rng(seed)
+    codes = (rng.random((8 * 30, 40)) < 0.1).astype(float)
+    user, patient = np.divmod(np.arange(48 * 30), 30)
+    patient += user // 6 * 30
+    return Units(user, patient, sparse.csr_array(codes[patient]), 48, np.arange(40))
+
+
+def test_a_team_that_shares_patients_is_no_practice():
+    kept = by_units = 0
+    for seed in range(10):
+        units = shared_patients(seed)
+        teams = refine(units, np.arange(48) // 6, 8)
+        kept += held_up(units, teams, np.random.default_rng(seed)).sum()
+        # The control: where units are halved, every patient is on both sides, and teams do show.
+        alone = replace(units, patient=np.arange(48 * 30))
+        by_units += held_up(alone, teams, np.random.default_rng(seed)).sum()
+    assert kept <= 2  # of 80
+    assert by_units > 20
+
+
+def test_halves_share_no_patient_and_hold_every_unit(units):
+    one, other = units.halves(np.random.default_rng(0))
+    assert not set(one.patient) & set(other.patient)
+    assert len(one.user) + len(other.user) == len(units.user)
+    assert len(one.user) / len(units.user) == pytest.approx(0.5, abs=0.1)
+    np.testing.assert_array_equal(one.counts() + other.counts(), units.counts())
+
+
+def test_a_diagnosis_that_no_profile_holds_tells_nothing():
+    profile = np.array([[0.9, 0.1, 0.0], [0.5, 0.5, 0.0]])
+    counts = np.array([[9.0, 1.0, 0.0], [9.0, 1.0, 7.0], [0.0, 0.0, 7.0]])
+    share = shares(counts, profile)
+    np.testing.assert_allclose(share[1], share[0])
+    assert share[2].tolist() == [0.5, 0.5]
+
+
 def test_every_run_has_one_thread_for_its_sums(hospital, monkeypatch):
     """More would add in another order each time; OpenMP counts threads for each thread apart."""
     begun_with_two = partial(
@@ -242,7 +289,7 @@ def test_stability_is_judged_by_as_many_runs_and_sizes_as_were_made(hospital, mo
     found = by_residuals.group_by_residuals(
         hospital.log, restarts=3, seed=0, threads=1, progress=lambda text: None
     )
-    n = found.details["n_practices"]
+    n = found.details["looked_for"]
     assert made == [n, n, n, n - 1, n + 1]
     assert (len(found.restarts), len(found.sizes)) == (2, 2)
     assert [one.max() < k for one, k in zip(found.sizes, (n - 1, n + 1), strict=True)] == [True] * 2

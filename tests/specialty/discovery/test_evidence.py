@@ -13,6 +13,7 @@ from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.evidence import (
     CODES_USERS,
     DECLARE_IT,
+    HOME,
     LEVEL,
     NAMINGS,
     Evidence,
@@ -48,6 +49,11 @@ def test_what_was_written_is_read_back(code):
     assert evidence_from(json.loads(json.dumps(evidence.as_json()))) == evidence
 
 
+def group(taxonomy, users):
+    """A clustering whose group 0 are these users, without another group."""
+    return np.where(np.isin(np.arange(len(taxonomy)), users), 0, -1)
+
+
 def tail(here, members, total, coded):
     """Chance that `members` of `coded` drawn at random hold at least `here` of `total`."""
     ways = sum(
@@ -57,26 +63,28 @@ def tail(here, members, total, coded):
     return Fraction(ways, comb(coded, members))
 
 
-@given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=8, max_size=40), st.data())
-def test_naming_by_its_definition(declared, data):
-    taxonomy = np.array(declared)
-    everyone = range(len(declared))
-    users = np.array(data.draw(st.lists(st.sampled_from(everyone), min_size=5, unique=True)))
-    own = [code for code in taxonomy[users] if code]
+@given(st.data())
+def test_naming_by_its_definition(data):
+    # Each user's code and group; the first group is asked about.
+    person = st.tuples(st.sampled_from(["a", "b", "c", ""]), st.sampled_from([-1, 0, 0, 1, 2]))
+    people = data.draw(st.lists(person, min_size=8, max_size=40))
+    declared, groups = (list(one) for one in zip(*people, strict=True))
+    own = [code for code, group in people if code and not group]
     coded = [code for code in declared if code]
-    passes = {}
+    f1, speaks = {}, {}
     for code in set(own):
         here, total = own.count(code), coded.count(code)
+        most = max(people.count((code, group)) for group in (0, 1, 2))
         chance = tail(here, len(own), total, len(coded)) * len(set(own))
-        named = chance <= Fraction(str(LEVEL)) and here >= max(
-            CODES_USERS * total, DECLARE_IT * len(own), 2
-        )
-        passes[code] = (named, 2 * here / (total + len(users)))
-    code, named = over_represented(taxonomy, users)
+        f1[code] = 2 * here / (total + groups.count(0))
+        if chance <= Fraction(str(LEVEL)) and here >= max(CODES_USERS * total, HOME * most, 2):
+            speaks[code] = here
+    code, named = over_represented(np.array(declared), np.array(groups), 0)
     if not own:
         assert (code, named) == (None, False)
         return
-    assert (passes[code][0], passes[code]) == (named, max(passes.values()))
+    assert named == (bool(speaks) and sum(speaks.values()) >= DECLARE_IT * len(own))
+    assert f1[code] == max(f1[one] for one in (speaks if named else f1))
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=4, max_size=20), st.data())
@@ -88,7 +96,9 @@ def test_naming_by_overlap_by_its_definition(declared, data):
     own = [declared[u] for u in users if declared[u]]
     seen = [declared[u] for u in (everyone if view is None else view)]
     scores = {c: Fraction(2 * own.count(c), seen.count(c) + len(own)) for c in sorted(set(own))}
-    code, named = by_overlap(taxonomy, np.array(users), None if view is None else np.array(view))
+    code, named = by_overlap(
+        taxonomy, group(taxonomy, users), 0, None if view is None else np.array(view)
+    )
     if not own:
         assert (code, named) == (None, False)
         return
@@ -114,23 +124,49 @@ def test_naming_by_overlap_by_its_definition(declared, data):
 )
 def test_each_condition_of_naming_decides(members, others, named):
     taxonomy = np.array(members + others)
-    assert over_represented(taxonomy, np.arange(len(members)))[1] == named
+    cluster = group(taxonomy, np.arange(len(members)))
+    assert over_represented(taxonomy, cluster, 0)[1] == named
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "named"), [(6, 6, True), (6, 9, True), (6, 10, False), (6, 0, True)]
+)
+def test_a_code_names_the_group_where_most_of_its_users_are(here, elsewhere, named):
+    taxonomy = np.array(["a"] * (here + elsewhere) + ["b"] * 60)
+    cluster = np.repeat([0, 1, -1], [here, elsewhere, 60])
+    assert over_represented(taxonomy, cluster, 0)[1] == named
+    # Users of the code who belong to no group do not take its name away.
+    assert over_represented(taxonomy, np.where(cluster == 1, -1, cluster), 0)[1]
+    if elsewhere:
+        assert over_represented(taxonomy, cluster, 1) == ("a", True)
+
+
+def test_several_codes_name_a_group_together():
+    codes = ["a"] * 5 + ["b"] * 5 + ["c"] * 16
+    taxonomy = np.array([*codes, *["c"] * 120, *["d"] * 60])
+    cluster = group(taxonomy, np.arange(26))
+    # 5 of 26 are too few for one code; 10 of 26 are enough for two. The other code is everywhere.
+    assert over_represented(taxonomy, cluster, 0) == ("a", True)
+    taxonomy[5:10] = "c"
+    assert over_represented(taxonomy, cluster, 0)[1] is False
 
 
 @pytest.mark.parametrize("naming", NAMINGS.values())
 def test_where_no_member_declares_a_code_none_names_them(naming):
-    assert naming(np.array(["a", "a", "", ""]), np.array([2, 3])) == (None, False)
+    assert naming(np.array(["a", "a", "", ""]), np.array([-1, -1, 0, 0]), 0) == (None, False)
 
 
 def test_a_code_names_a_cluster_by_its_users_in_view():
     # Ten declare the code; six never appear in the view, three of the other four are together.
-    taxonomy, users = np.array(["Urology"] * 10 + [""] * 5), np.array([0, 1, 2, 10])
-    assert by_overlap(taxonomy, users) == ("Urology", False)
-    assert by_overlap(taxonomy, users, np.array([0, 1, 2, 3, 10, 11])) == ("Urology", True)
+    taxonomy, users = np.array(["Urology"] * 10 + [""] * 5), [0, 1, 2, 10]
+    cluster = group(taxonomy, users)
+    assert by_overlap(taxonomy, cluster, 0) == ("Urology", False)
+    assert by_overlap(taxonomy, cluster, 0, np.array([0, 1, 2, 3, 10, 11])) == ("Urology", True)
     # Three of thirteen are too few; of the twelve in view they are enough.
     taxonomy = np.array(["Urology"] * 13 + ["Surgery"] * 40)
-    assert over_represented(taxonomy, users[:3]) == ("Urology", False)
-    assert over_represented(taxonomy, users[:3], np.arange(12)) == ("Urology", True)
+    cluster = group(taxonomy, users[:3])
+    assert over_represented(taxonomy, cluster, 0) == ("Urology", False)
+    assert over_represented(taxonomy, cluster, 0, np.arange(12)) == ("Urology", True)
 
 
 @pytest.fixture(scope="module")

@@ -167,11 +167,12 @@ def test_a_move_of_the_mix_is_set_against_what_new_patients_alone_would_move(par
     carried = carry(findings, later)
 
     def seen(log):
-        """One row for each user and patient: which diagnoses the user saw of the patient."""
+        """One row for each patient: how many users saw each diagnosis of the patient."""
         units = units_of(log, fewest_users=1)
-        table = np.zeros((len(units.user), len(log.codes)))
-        table[:, units.code] = units.codes.toarray()
-        return table
+        table = np.zeros((len(log.patients), len(log.codes)))
+        for patient, codes in zip(units.patient, units.codes.toarray(), strict=True):
+            table[patient, units.code] += codes
+        return table[np.unique(units.patient)]
 
     def apart(one, other):
         one, other = (part.sum(axis=0) / part.sum() for part in (one, other))

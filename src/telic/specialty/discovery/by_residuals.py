@@ -6,6 +6,8 @@
    practices. Every singular value above all of theirs is a dimension that chance does not have.
    Practices are deviations from a common mean, so r dimensions are of r + 1 practices.
 4. Users who stand out from shuffled users are clustered by their direction in these dimensions.
+   `SPARE` more practices are looked for: one too weak for a dimension of its own would share a
+   cluster with a neighbour.
 5. Practices are refined, and dropped if they do not show on patients that did not make them
    (`telic.specialty.discovery.practice_mixture`).
 """
@@ -33,6 +35,8 @@ SHUFFLES = 19
 """Times that units are dealt at random: exceeding all by chance has probability 1/20."""
 STANDS_OUT = 0.99
 """Quantile of shuffled users' distances from the mix that a user must exceed to be clustered."""
+SPARE = 1
+"""Practices looked for beyond those that the dimensions are of."""
 STARTS = 10
 """Starts of k-means."""
 MOST_DIMENSIONS = 100
@@ -112,7 +116,8 @@ def directions(found: Signal, n_clusters: int, seed: int) -> np.ndarray:
     cluster = np.full(len(found.place), -1)
     place = found.place[found.standing_out]
     direction = place / np.linalg.norm(place, axis=1, keepdims=True)
-    model = KMeans(min(n_clusters, len(direction)), n_init=STARTS, random_state=seed)
+    distinct = len(np.unique(direction.round(6), axis=0))  # along one dimension there are two
+    model = KMeans(min(n_clusters, distinct), n_init=STARTS, random_state=seed)
     cluster[found.standing_out] = model.fit_predict(direction)
     return cluster
 
@@ -127,9 +132,13 @@ def group_by_residuals(
     """
     units = units_of(log)
     found = signal(units, np.random.default_rng(seed))
-    n = found.n_practices
+    n = found.n_practices + SPARE if found.n_practices else 0
     progress("number of practices")
-    details = {"dimensions": found.n_dimensions, "n_practices": n}
+    details = {
+        "dimensions": found.n_dimensions,
+        "n_practices": found.n_practices,
+        "looked_for": n,
+    }
     if not found.standing_out.any():
         nobody = np.full(len(log.users), -1)
         return Grouping(nobody, 0, [], [], by_month=lambda rows: np.zeros((0, 0)), details=details)

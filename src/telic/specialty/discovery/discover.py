@@ -203,7 +203,7 @@ def _describe(
         if not diagnoses or diagnoses[0][1] < MIN_LIFT:
             continue
         named = [(str(log.codes[d]), lift) for d, lift in diagnoses]
-        nearest, names = NAMINGS[naming](log.taxonomy, users, grouping.in_view)
+        nearest, names = NAMINGS[naming](log.taxonomy, cluster, k, grouping.in_view)
         listed = nearest if names else None
         kept = [
             (best[np.isin(active, users)] == k).mean()

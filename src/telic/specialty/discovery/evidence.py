@@ -15,8 +15,11 @@ LEVEL = 0.05
 """Level at which a code must be over-represented among members, corrected for the codes tried."""
 CODES_USERS = 1 / 4
 """Share of a code's users that must be members, for the code to name them."""
+HOME = 2 / 3
+"""Share that a group must hold of as many of the code's users as the group that holds most of them,
+for the code to name the group."""
 DECLARE_IT = 1 / 3
-"""Share of declared members who must declare it."""
+"""Share of declared members who must declare it, or another code of which all this is true."""
 LEAST_DECLARING = 2
 """Members who must declare it: one is no group."""
 OVERLAP_OF_CODE, OVERLAP_OF_MEMBERS = 1 / 2, 1 / 5
@@ -83,30 +86,37 @@ def evidence_from(content: Mapping[str, Any]) -> Evidence:
 
 
 def over_represented(
-    taxonomy: np.ndarray, users: np.ndarray, in_view: np.ndarray | None = None
+    taxonomy: np.ndarray, cluster: np.ndarray, k: int, in_view: np.ndarray | None = None
 ) -> tuple[str | None, bool]:
     """Return the code nearest to a group of users, and whether it names the group.
 
-    It does if the members declare it more often than as many declared users drawn at random would
-    (hypergeometric, at `LEVEL` over the number of codes that members declare), if `CODES_USERS` of
-    its users are members, and if `DECLARE_IT` of the declared members and `LEAST_DECLARING` of them
-    declare it. The nearest of several, or of none, is that of highest F1.
+    A code speaks for the group if the members declare it more often than as many declared users
+    drawn at random would (hypergeometric, at `LEVEL` over the number of codes that members
+    declare), if `LEAST_DECLARING` members declare it, if `CODES_USERS` of its users are members,
+    and if no other group has so many more of its users that this one's are fewer than `HOME` of
+    them: a code's users are mostly where its work is done, and some of them may practise what has
+    no code. The codes that speak for the group name it if `DECLARE_IT` of the declared members
+    declare one of them. The nearest of several, or of none, is that of highest F1.
 
     Parameters
     ----------
     taxonomy : ndarray of str
         Declared code of each user, ``""`` for none.
-    users : ndarray of int
-        Members.
+    cluster : ndarray of int
+        Group of each user, −1 for none.
+    k : int
+        The group.
     in_view : ndarray of int, optional
         Users who could be grouped at all; a code's other users are not missed.
 
     Examples
     --------
     >>> taxonomy = np.array(["a"] * 9 + ["b"] * 20 + [""] * 6)
-    >>> over_represented(taxonomy, np.array([0, 1, 2, 3, 4, 5, 30]))
+    >>> cluster = np.where(np.isin(np.arange(35), [0, 1, 2, 3, 4, 5, 30]), 0, -1)
+    >>> over_represented(taxonomy, cluster, 0)
     ('a', True)
     """
+    users = np.flatnonzero(cluster == k)
     codes, here, everywhere = _declared(taxonomy, users, in_view)
     if not len(codes):
         return None, False
@@ -114,21 +124,27 @@ def over_represented(
     total = np.array([(coded == code).sum() for code in codes])
     chance = scipy.stats.hypergeom.sf(here - 1, len(coded), total, here.sum())
     # A chance that is the level itself, such as 1/20, comes with rounding.
-    names = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
-    names &= (here >= CODES_USERS * everywhere) & (here >= DECLARE_IT * here.sum())
+    speaks = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
+    speaks &= here >= CODES_USERS * everywhere
+    speaks &= here >= HOME * np.array([_most_in_a_group(cluster[taxonomy == c]) for c in codes])
+    named = speaks.any() and here[speaks].sum() >= DECLARE_IT * here.sum()
     f1 = 2 * here / (everywhere + len(users))
-    best = int(np.argmax(np.where(names, f1 + 1, f1)))
-    return str(codes[best]), bool(names[best])
+    best = int(np.argmax(np.where(speaks & named, f1 + 1, f1)))
+    return str(codes[best]), bool(named)
+
+
+def _most_in_a_group(groups: np.ndarray) -> int:
+    return int(np.bincount(groups[groups >= 0], minlength=1).max())
 
 
 def by_overlap(
-    taxonomy: np.ndarray, users: np.ndarray, in_view: np.ndarray | None = None
+    taxonomy: np.ndarray, cluster: np.ndarray, k: int, in_view: np.ndarray | None = None
 ) -> tuple[str | None, bool]:
     """As `over_represented`, without a test: shares of the code's users and of members decide.
 
     A cluster that leaves out the code's half-hearted users loses its name by this.
     """
-    codes, here, everywhere = _declared(taxonomy, users, in_view)
+    codes, here, everywhere = _declared(taxonomy, np.flatnonzero(cluster == k), in_view)
     if not len(codes):
         return None, False
     best = int(np.argmax(here / (everywhere + here.sum())))  # as by F1, which is twice this

@@ -21,6 +21,8 @@ class Units:
 
     user: np.ndarray
     """User of each unit."""
+    patient: np.ndarray
+    """Patient of each unit."""
     codes: sparse.csr_array
     """Units × diagnoses, 1 where the user saw the diagnosis of the patient."""
     n_users: int
@@ -40,13 +42,15 @@ class Units:
         return replace(self, user=rng.permutation(self.user))
 
     def halves(self, rng: np.random.Generator) -> tuple["Units", "Units"]:
-        """Cut the units in two at random."""
-        first = rng.random(len(self.user)) < 0.5
+        """Cut the patients in two at random: colleagues who share one are in the same half."""
+        first = (rng.random(self.patient.max(initial=-1) + 1) < 0.5)[self.patient]
         return self._of(first), self._of(~first)
 
     def _of(self, chosen: np.ndarray) -> "Units":
         rows = np.flatnonzero(chosen)
-        return replace(self, user=self.user[rows], codes=self.codes[rows])
+        return replace(
+            self, user=self.user[rows], patient=self.patient[rows], codes=self.codes[rows]
+        )
 
     def _owned(self) -> sparse.csr_array:
         n = len(self.user)
@@ -74,6 +78,8 @@ def units_of(
     seen = sparse.csr_array((np.ones(len(unit)), (unit, encounter)), shape=shape)
     codes = sparse.csr_array(seen @ log.diagnosis)
     codes.data[:] = 1.0
-    units = Units(pair // patients, codes, len(log.users), np.arange(len(log.codes)))
+    units = Units(
+        pair // patients, pair % patients, codes, len(log.users), np.arange(len(log.codes))
+    )
     kept = np.flatnonzero((units.counts() > 0).sum(axis=0) >= fewest_users)
     return replace(units, codes=codes[:, kept], code=kept)
