@@ -79,10 +79,20 @@ def main() -> None:
         install = f"pip install 'telic[{extra}]'"
         typer.echo(f"telic: this needs {error.name}. Install it with: {install}", err=True)
         sys.exit(2)
-    except SystemError as error:
+    except SystemError as error:  # raised by a signal that came while a compiled function ran
+        if isinstance(error.__cause__, SystemExit):
+            raise error.__cause__ from None
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        sys.exit(130)  # Ctrl-C, which came while a compiled function ran
+        sys.exit(130)
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        typer.echo(
+            f"telic: there is not enough memory{why}. Give less at once, or look for --memory in "
+            "the command's --help.",
+            err=True,
+        )
+        sys.exit(2)
     except OSError as error:  # a full disk, a file without permission
         what = f"{error.filename}: " if error.filename else ""
         typer.echo(f"telic: {what}{error.strerror or error}.", err=True)

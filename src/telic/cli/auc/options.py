@@ -31,4 +31,12 @@ Threshold = Annotated[str, typer.Option(help="prior, youden, cost=C or top_k=K."
 Model = Annotated[Path, typer.Option(help="Model folder.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", help="Write an HTML report here.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
-Seed = Annotated[int, typer.Option(help="Seed of splits and of stochastic solvers.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=2**32 - 1,  # scikit-learn's splits take no larger one
+        metavar="<int>",
+        help="Seed of splits and of stochastic solvers.",
+    ),
+]
