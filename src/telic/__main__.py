@@ -18,7 +18,8 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed, as by `telic … >&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
-        _unwind_on_sigterm()
+        if os.name == "posix":
+            _unwind_on_sigterm()
         from telic.cli import main as run  # takes a moment, in which Ctrl-C may come
 
         run()
