@@ -108,7 +108,7 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
         found_format, found_kind = int(manifest["format"]), manifest["kind"]
     except (FileNotFoundError, NotADirectoryError):
         raise ModelError(f"{file}: not found. Is {folder} a telic model folder?") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{file}: damaged ({error}). Fit the model again.") from None
     if found_format > FORMAT:
         raise ModelError(

@@ -45,22 +45,7 @@ def read_tables(path: str | Path) -> Network:
         Naming the file, column, row and value that do not fit.
     """
     path = Path(path)
-    content = read_json(path, dict, SHAPE)
-    try:
-        nodes, described = {k: dict(v) for k, v in content["nodes"].items()}, content["links"]
-        links = [
-            (
-                one["name"],
-                str(one["file"]),
-                [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
-                one.get("strength"),
-            )
-            for one in described
-        ]
-    except KeyError as error:
-        raise InputError(f"{path}: lacks {error}, expected {SHAPE}.") from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: does not describe tables ({error}), expected {SHAPE}.") from None
+    nodes, links = _described(path)
     tables, rules = {}, {}
     for kind, entry in nodes.items():
         if entry.get("file"):
@@ -117,6 +102,34 @@ def read_tables(path: str | Path) -> Network:
             columns=names,
         )
     return Network(network.schema, tables, built)
+
+
+def named_files(path: Path) -> list[Path]:
+    """Return the tables that a description names, which `read_tables` reads."""
+    nodes, links = _described(path)
+    named = [entry.get("file") for entry in nodes.values()]
+    return [path.parent / str(file) for file in (*named, *(file for _, file, *_ in links)) if file]
+
+
+def _described(path: Path) -> tuple[dict[str, dict[str, Any]], list[tuple[Any, ...]]]:
+    """Return what is said of each node type, and of links: name, file, keys, strength."""
+    content = read_json(path, dict, SHAPE)
+    try:
+        nodes, described = {k: dict(v) for k, v in content["nodes"].items()}, content["links"]
+        links = [
+            (
+                one["name"],
+                str(one["file"]),
+                [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
+                one.get("strength"),
+            )
+            for one in described
+        ]
+    except KeyError as error:
+        raise InputError(f"{path}: lacks {error}, expected {SHAPE}.") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: does not describe tables ({error}), expected {SHAPE}.") from None
+    return nodes, links
 
 
 def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, dict[str, Rule]]:

@@ -65,14 +65,6 @@ def composition_log(log: Path, *, skip: bool) -> "CompositionLog":
     return read
 
 
-def refuse_given(context: typer.Context, names: Sequence[str], why: str) -> None:
-    """Refuse options of the command line that would change nothing."""
-    for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"--{name.replace('_', '-')} changes nothing {why}. Leave it out.")
-
-
 def holds_compositions(files: Sequence[Path]) -> bool:
     """Whether one of some files is a composition log, or the folder that a service recorded to."""
     from telic.data.pieces import open_pieces
