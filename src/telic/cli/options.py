@@ -28,12 +28,3 @@ def refuse_ending(option: str, path: Path, kind: str, *endings: str) -> None:
     """Refuse an output's name whose ending promises another kind of file."""
     if path.suffix.lower() not in ("", *endings):
         raise InputError(f"{option} {path}: is written as {kind}. Name a {endings[0]} file.")
-
-
-def refuse_twice(paths: Sequence[Path]) -> None:
-    """Refuse a source that is given twice, however it is spelled or linked."""
-    seen: dict[Path, Path] = {}
-    for path in paths:
-        first = seen.setdefault(path.resolve(), path)
-        if first is not path:
-            raise InputError(f"{path}: is given twice (as {first}), and would count twice.")

@@ -271,7 +271,7 @@ def chapter_5(
 @app.command("chapter-6")
 def chapter_6(
     out: Out = None,
-    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 1.0,
+    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, 0.001 to 1.")] = 1.0,
     part: Annotated[
         str,
         typer.Option(

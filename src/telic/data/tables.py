@@ -1,5 +1,6 @@
 """Read a Parquet or CSV file and hold it to a schema: names, types, nulls."""
 
+import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -105,6 +106,23 @@ def refuse_repeated(path: object, names: Sequence[str], wanted: Iterable[str]) -
     for name in wanted:
         if names.count(name) > 1:
             raise InputError(f"{path}: column {name!r} comes more than once. Keep one of them.")
+
+
+def refuse_twice(paths: Iterable[str | Path]) -> None:
+    """Raise InputError if a file or folder is given twice, however it is spelled or linked."""
+    seen: dict[object, str | Path] = {}
+    for path in paths:
+        try:
+            found = os.stat(path)
+            key: object = (found.st_dev, found.st_ino)
+        except OSError:  # an address, or not there
+            key = str(path)
+        if key in seen:
+            raise InputError(
+                f"{path}: is given twice, first as {seen[key]}, and would count twice. Name it "
+                "once."
+            )
+        seen[key] = path
 
 
 def describe(source: str | Path | pa.Table) -> str:

@@ -229,4 +229,4 @@ def _beside(model: str | Path, ending: str) -> Path:
     folder = Path(model)
     if folder.name in ("", ".."):  # "." has no name of its own
         folder = folder.resolve()
-    return folder.with_name(folder.name + ending)
+    return folder.with_name(folder.name + ending) if folder.name else folder / ending
