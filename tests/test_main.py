@@ -83,3 +83,11 @@ def test_too_little_memory_is_one_line(monkeypatch, capsys, said):
     told = capsys.readouterr().err
     assert told.startswith(f"telic: there is not enough memory{f' ({said})' if said else ''}.")
     assert told.count("\n") == 1
+
+
+def test_a_name_that_is_not_in_utf_8_is_said(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["telic", "completion", "fit", "na\udcffme.csv", "café"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    told = capsys.readouterr().err
+    assert told == "telic: 'na\\udcffme.csv': is not in UTF-8. Rename the file.\n"

@@ -330,6 +330,34 @@ def test_a_schema_that_is_nested_too_deeply_is_said(telic, tmp_path):
     assert error.startswith(f"telic: {deep / 'schema.json'}: is not JSON (maximum recursion depth")
 
 
+def test_rows_of_the_kdd_cup_are_counted_from_1(telic, tmp_path):
+    (tmp_path / "user_sns.txt").write_text("100\t101\n")
+    (tmp_path / "user_action.txt").write_text("100\t101\t2\t0\t1\n")
+    for text, said in (
+        ("100\t1980\t1\t12\t3\n101\t-\n", "row 2: has 2 cells, expected 5"),
+        ("100\té\t1\t12\t3\n101\té\t1\t12\t3\n", "line 1 is not valid UTF-8"),
+    ):
+        (tmp_path / "user_profile.txt").write_bytes(text.encode("latin-1"))
+        code, _, error = telic("convert", tmp_path, tmp_path.with_name("out"))
+        assert (code, error.startswith(f"telic: {tmp_path / 'user_profile.txt'}: {said}")) == (
+            2,
+            True,
+        )
+
+
+def test_text_in_another_encoding_is_said_with_its_line(telic, tmp_path):
+    net = network(tmp_path / "net")
+    (net / "nodes_user.csv").write_bytes("id,yob\n1,80\n2,é\n".encode("latin-1"))
+    (tmp_path / "list.csv").write_bytes("source,target\na,b\né,b\n".encode("latin-1"))
+    for words, file in (
+        (("risk", net), net / "nodes_user.csv"),
+        (("convert", tmp_path / "list.csv", tmp_path / "out"), tmp_path / "list.csv"),
+    ):
+        code, _, error = telic(*words)
+        assert code == 2
+        assert error.startswith(f"telic: {file}: line 3 is not valid UTF-8. Convert")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -11,7 +11,7 @@ from telic.cli import auc, cluster, completion, privacy, specialty, study
 from telic.cli.demo import demo
 from telic.cli.missing_packages import extra_with
 from telic.cli.warmup import warmup
-from telic.errors import TelicError
+from telic.errors import InputError, TelicError
 
 app = typer.Typer(
     name="telic",
@@ -64,10 +64,18 @@ def warn_once(said: set[str]) -> Callable[..., None]:
     return show
 
 
+def _refuse_other_encodings(given: list[str]) -> None:
+    """Refuse what is not in UTF-8, as names of files may be: Arrow and reports cannot name them."""
+    for each in given:
+        if not each.isascii() and each != each.encode(errors="replace").decode():
+            raise InputError(f"{each!a}: is not in UTF-8. Rename the file.")
+
+
 def main() -> None:
     """Run the command line: exit 0 when done, 2 for an error in what was given."""
     warnings.showwarning = warn_once(set())
     try:
+        _refuse_other_encodings(sys.argv)
         app()
     except TelicError as error:
         typer.echo(f"telic: {error}", err=True)

@@ -26,6 +26,7 @@ from telic.cli.auc.options import (
 )
 from telic.cli.console import Overwrite, print_card, print_json
 from telic.cli.jobs import Cluster, Memory, Piece, Work, job_of, steps_or_job, tell_job
+from telic.cli.options import finite, refuse_ending
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def fit(
     beta1: Beta1 = 1e-4,
     threshold: Threshold = "prior",
     test: Annotated[
-        float, typer.Option(help="Share of the rows held out to measure the model.")
+        float,
+        typer.Option(help="Share of the rows held out to measure the model.", callback=finite),
     ] = 0.2,
     report: ReportFile = None,
     overwrite: Overwrite = False,
@@ -179,6 +181,7 @@ def rank(
 
     if output is not None:
         check_output(output, kind="CSV", reads=[table, model], overwrite=overwrite)
+        refuse_ending("--output", output, "CSV", ".csv", ".txt")
     made = ("rank", "row", "score", "positive", "called")
     for name in column or ():
         if name in made:

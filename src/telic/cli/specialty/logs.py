@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from telic.cli.options import finite
 from telic.cli.specialty.options import (
     Seed,
     app,
@@ -16,7 +17,7 @@ from telic.cli.specialty.options import (
 def simulate(
     folder: Annotated[Path, typer.Argument(help="Folder to write; must not exist.")],
     scale: Annotated[
-        float, typer.Option(help="Share of patients and accesses, 0.001 to 1.")
+        float, typer.Option(help="Share of patients and accesses, 0.001 to 1.", callback=finite)
     ] = 0.05,
     seed: Seed = 0,
 ) -> None:
