@@ -61,3 +61,33 @@ def test_ctrl_c_in_a_compiled_function_ends_a_command_as_elsewhere(monkeypatch, 
     monkeypatch.setattr(cli, "app", interrupted)
     with pytest.raises(end, match="130"):
         cli.main()
+
+
+def test_sigterm_in_a_compiled_function_ends_a_command_as_elsewhere(monkeypatch):
+    def interrupted():
+        raise SystemError("wrapped") from SystemExit(143)
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    with pytest.raises(SystemExit, match="143"):
+        cli.main()
+
+
+@pytest.mark.parametrize("said", ["", "Unable to allocate 7.28 TiB"])
+def test_too_little_memory_is_one_line(monkeypatch, capsys, said):
+    def large():
+        raise MemoryError(said)
+
+    monkeypatch.setattr(cli, "app", large)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    told = capsys.readouterr().err
+    assert told.startswith(f"telic: there is not enough memory{f' ({said})' if said else ''}.")
+    assert told.count("\n") == 1
+
+
+def test_a_name_that_is_not_in_utf_8_is_said(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["telic", "completion", "fit", "na\udcffme.csv", "café"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    told = capsys.readouterr().err
+    assert told == "telic: 'na\\udcffme.csv': is not in UTF-8. Rename the file.\n"

@@ -201,8 +201,10 @@ def test_an_elastic_net_drops_columns():
         ({"beta": -1}, "beta: -1"),
         ({"beta": np.nan}, "beta: nan"),
         ({"threshold": "half"}, "threshold: 'half'"),
-        ({"threshold": ("cost", 0)}, "cost > 0"),
-        ({"threshold": ("top_k", 0)}, "the number of rows to call must be > 0"),
+        ({"threshold": ("cost", 0)}, "the cost of a missed positive must be a finite number > 0"),
+        ({"threshold": ("top_k", 0)}, "the number of rows to call must be a finite number > 0"),
+        ({"threshold": ("top_k", np.inf)}, "must be a finite number > 0"),
+        ({"threshold": ("youden", 3)}, r"threshold: \('youden', 3\), expected 'prior'"),
     ],
 )
 def test_parameters_out_of_range_are_named(parameters, message):

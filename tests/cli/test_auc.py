@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from telic.auc import compare
 from telic.auc.table_labels import choose_positive
+from telic.auc.table_ranker import Ranker
 from telic.cli import app
 from telic.errors import InputError
 
@@ -46,10 +47,19 @@ def model(table, tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("words", ["compare --runs 0", "compare --runs -3", "rank --top -1"])
-def test_fewer_than_one_is_refused(table, model, words):
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare --runs 0",
+        "compare --runs -3",
+        "rank --top -1",
+        "fit --seed -1",
+        "fit --seed 4294967296",
+    ],
+)
+def test_numbers_out_of_range_are_refused(table, model, words):
     command, *option = words.split()
-    named = ["--model", model] if command == "rank" else ["--label", "fraud", "--drop", "id"]
+    named = ["--model", model] if command != "compare" else ["--label", "fraud", "--drop", "id"]
     result = CliRunner().invoke(app, ["auc", command, *map(str, [table, *named, *option])])
     assert result.exit_code == 2
     assert f"Invalid value for '{option[0]}'" in " ".join(result.stderr.split())
@@ -153,8 +163,12 @@ def test_diagnose_writes_four_figures(table, tmp_path):
         (["--label", "fraud", "--scaling", "log"], "scaling: 'log'"),
         (["--label", "fraud", "--beta", "much"], "--beta: 'much'"),
         (["--label", "fraud", "--threshold", "cost=x"], "--threshold: 'x'"),
+        (["--label", "fraud", "--threshold", "cost="], "--threshold: ''"),
+        (["--label", "fraud", "--threshold", "youden=3"], r"threshold: \('youden', 3.0\)"),
+        (["--label", "fraud", "--beta", "nan"], "beta: nan"),
         (["--label", "fraud", "--solver", "magic"], "solver: 'magic'"),
         (["--label", "fraud", "--test", "2"], "test: 2"),
+        (["--label", "fraud", "--test", ".99"], "test: 0.99 of .* rows of a class"),
         ([], "--label"),
     ],
 )
@@ -303,6 +317,8 @@ def test_equally_frequent_labels_take_the_larger():
 
 
 def test_a_model_says_its_columns_and_keeps_its_folder_to_itself(table, model, tmp_path):
+    with pytest.raises(InputError, match=r"list\.parquet: is written as CSV\. Name"):
+        run("rank", table, "--model", model, "--output", tmp_path / "list.parquet")
     with pytest.raises(InputError, match="no column 'shop' to carry along"):
         run("rank", table, "--model", model, "--column", "shop")
     for report in (model, model / "page.html"):
@@ -330,3 +346,56 @@ def test_a_comparison_is_written_as_a_page(table, tmp_path, monkeypatch):
     same = found["the same"]
     assert same["over_logistic_low"] == same["over_logistic"] == same["over_logistic_high"] == 0
     assert "positive label yes" in page
+
+
+def test_a_column_keeps_the_kind_that_the_model_was_fitted_on(tmp_path):
+    """Codes that look like numbers are other categories, if a file's types are guessed anew."""
+    codes = RNG.choice(["007", "true", "1,5", "A"], N)
+    rows = [
+        f"{code};{x:.3f};{'yes' if x > 30 else 'no'}" for code, x in zip(codes, AMOUNT, strict=True)
+    ]
+    table, model = tmp_path / "t.csv", tmp_path / "m"
+    table.write_text("\n".join(["code;x;y", *rows]))
+    run("fit", table, "--label", "y", "--beta", 1e-3, "--model", model)
+    scores = ranks_and_scores(table, model)
+    for code in ("007", "true", "1,5"):
+        places = np.flatnonzero(codes == code)
+        part = tmp_path / "part.csv"
+        part.write_text("\n".join(["code;x;y", *(rows[place] for place in places)]))
+        found = ranks_and_scores(part, model)  # and no warning of categories that are not known
+        assert [found[row] for row in range(1, places.size + 1)] == [scores[p + 1] for p in places]
+        assert json.loads(run("evaluate", part, "--model", model, "--json"))["rows"] == places.size
+    one_hot = ["--one-hot", "code", "--label", "y", "--beta", 1e-3, "--model", tmp_path / "n"]
+    run("fit", part, *one_hot)
+    assert "code=1,5" in Ranker.load(tmp_path / "n").names
+
+
+def ranks_and_scores(table, model):
+    listed = csv.DictReader(run("rank", table, "--model", model).splitlines())
+    return {int(row["row"]): row["score"] for row in listed}
+
+
+def test_a_list_has_no_two_columns_of_a_name(table, model, tmp_path):
+    with pytest.raises(InputError, match="--column score: the list has a column 'score' of its"):
+        run("rank", table, "--model", model, "--column", "score")
+    twice = tmp_path / "twice.csv"
+    for name, command in (
+        ("country", ["rank", "--model", model]),
+        ("id", ["rank", "--model", model, "--column", "id"]),
+        ("id", ["fit", "--label", "fraud", "--model", tmp_path / "m"]),
+        ("fraud", ["fit", "--label", "fraud", "--model", tmp_path / "m"]),
+    ):
+        write_csv(TABLE.append_column(name, TABLE[name]), twice)
+        with pytest.raises(InputError, match=f"column '{name}' comes more than once"):
+            run(command[0], twice, *command[1:])
+
+
+def test_the_row_of_a_bad_csv_file_is_named(tmp_path):
+    path, rows = tmp_path / "t.csv", ["a,1"] * 300_000
+    rows[250_000] = "a,1,2"
+    path.write_text("\n".join(["x,y", *rows]))
+    with pytest.raises(InputError, match="Row #250002: Expected 2 columns, got 3"):
+        run("fit", path, "--label", "y", "--model", tmp_path / "m")
+    path.write_bytes("x,y\nb,1\né,2\n".encode("latin-1"))
+    with pytest.raises(InputError, match="row 2: 'x' is no text in UTF-8"):
+        run("fit", path, "--label", "y", "--model", tmp_path / "m")

@@ -1,9 +1,11 @@
 import hashlib
 import json
+import shutil
 import sys
 import tomllib
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -188,6 +190,10 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["fit", "LOG", "m", "--column", "id=a", "--column", "id=b"], "--column names 'id' twice"),
         (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),
         (["fit", "LOG", "m", "--model", "magic"], "'magic'"),
+        (["fit", "LOG", "LOG", "m"], "is given twice, first as"),
+        (["signals", "LOG", "LOG"], "is given twice, first as"),
+        (["trial", "LOG", "LOG"], "is given twice, first as"),
+        (["serve", "/"], "/manifest.json: not found. Is / a telic model folder?"),
         (["fit", "LOG", "m", "--keyboard", "dvorak"], "keyboard is 'dvorak', expected qwerty"),
         (["fit", "LOG", "m", "--protocol", "both"], "expected careful or paper"),
         (["simulate", "no-folder/log.parquet"], "does not exist"),
@@ -461,6 +467,43 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     assert "knows this user" in err
 
 
+def test_a_copied_or_linked_model_forgets_and_says_where_it_looked(telic, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text("query,at,user\ntea,2026-01-01,ada\ntea,2026-01-01,bob\n")
+    assert telic("completion", "fit", "log.csv", "model", "--min-users", 1)[0] == 0
+    Path("elsewhere").mkdir()
+    shutil.copytree("model", "elsewhere/copy")
+    Path("link").symlink_to("elsewhere/copy")
+    Path("elsewhere/copy/notes.txt").write_text("mine")
+    code, _, err = telic("completion", "forget", "link", "ada")
+    assert (code, "holds 'notes.txt', which is no part of the model" in err) == (2, True)
+    assert Path("elsewhere/copy/notes.txt").read_text() == "mine"
+    Path("elsewhere/copy/notes.txt").unlink()
+    code, out, _ = telic("completion", "forget", "link", "ada")
+    assert (code, out) == (0, "erased from the model; no database is at link.sqlite\n")
+    assert Path("link").is_symlink()
+    assert list(Completer.load("elsewhere/copy").users) == ["bob"]
+    code, _, err = telic("completion", "forget", "link", "ada")
+    assert "link does not know this user, and no database is at link.sqlite. Check" in err
+    monkeypatch.chdir("model")  # "." has no name of its own
+    assert telic("completion", "forget", ".", "ada")[1].startswith("erased from the model; no ")
+
+
+def test_forget_looks_at_every_place_before_it_erases(telic, tmp_path):
+    (tmp_path / "log.csv").write_text("query,at,user\ntea,2026-01-01,ada\n")
+    model = tmp_path / "model"
+    assert telic("completion", "fit", tmp_path / "log.csv", model, "--min-users", 1)[0] == 0
+    for wrong, said in (
+        (("--database", f"sqlite:///{tmp_path}/typo.db"), f"{tmp_path}/typo.db: no such database"),
+        (("--recorded", tmp_path / "typo"), "typo: holds no records of a service"),
+        (("--recorded", tmp_path), "holds no records of a service"),
+    ):
+        code, _, err = telic("completion", "forget", model, "ada", *wrong)
+        assert (code, said in err) == (2, True)
+    assert not (tmp_path / "typo.db").exists()
+    assert list(Completer.load(model).users) == ["ada"]
+
+
 def test_a_user_is_not_called_forgotten_while_something_else_writes(telic, tmp_path, monkeypatch):
     from telic.serve.state.store import Store, StoreError
 
@@ -469,9 +512,9 @@ def test_a_user_is_not_called_forgotten_while_something_else_writes(telic, tmp_p
     assert telic("completion", "fit", tmp_path / "log.csv", model)[0] == 0
     url = f"sqlite:///{tmp_path}/another.sqlite"
     forget = "completion", "forget", model
+    Store(url, Completer.load(model)).close()
     code, out, _ = telic(*forget, "ada", "--database", url)
     assert out == "erased from the model; 0 rows erased from the database\n"
-    assert (tmp_path / "another.sqlite").exists()
     for change, said in (
         ((Completer, "save", lambda self, folder: None), f"{model}: still knows the user"),
         ((Store, "forget", lambda self, user: (1, 1)), "written to in the meantime"),
@@ -595,7 +638,7 @@ def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp
         "left out": {"submissions without keystrokes": 1},
     }
     told = telic("completion", "forget", tmp_path / "box", "ada", "--recorded", folder)[1]
-    assert "0 rows erased from the database; 3 records erased from" in told
+    assert "box.sqlite; 3 records erased from" in told
     broken = pq.read_table(log).to_pylist()[:8]
     broken[2]["user"] = ""
     pq.write_table(pa.Table.from_pylist(broken, pq.read_schema(log)), out)

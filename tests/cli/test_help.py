@@ -1,5 +1,6 @@
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from telic.cli import app
 
@@ -19,6 +20,20 @@ def test_commands_and_what_they_take_are_explained():
     assert [name for name, command in every.items() if not command.help] == []
     given = [(name, given) for name, command in every.items() for given in command.params]
     assert [f"{name} {one.name}" for name, one in given if not one.help] == []
+
+
+def test_no_number_is_nan_or_infinite():
+    """NaN passes through many a comparison."""
+    looked_at = 0
+    for name, command in commands(get_command(app)):
+        for one in command.params:
+            if one.display_type(None).startswith("<float"):
+                for given in ("nan", "inf"):
+                    words = [*name.split()[1:], one.opts[0], given]
+                    said = CliRunner().invoke(app, words)
+                    assert f"Invalid value for '{one.opts[0]}'" in said.stderr, words
+                looked_at += 1
+    assert looked_at > 20
 
 
 def test_every_type_has_a_name_and_only_what_is_on_has_an_off_switch():

@@ -102,7 +102,9 @@ def test_what_telic_did_not_write_stays(telic, tmp_path, monkeypatch, name, over
     for out in ("thesis", "notes"):
         before = kept(tmp_path)
         message = "telic did not write" if overwrite else "exists already"
-        assert message in telic(name, OUT=out, IN="in")
+        said = telic(name, OUT=out, IN="in")
+        assert message in said
+        assert ("--overwrite" in said) != bool(once or overwrite)  # no advice that nobody can take
         assert kept(tmp_path) == before
 
 

@@ -320,3 +320,104 @@ def test_nobody_to_look_for_is_said(telic, tmp_path):
         assert (code, printed) == (2, "")
         assert "is empty: nobody" in error or "is empty: there is nobody" in error
         assert len(error.splitlines()) == 1
+
+
+def test_a_schema_that_is_nested_too_deeply_is_said(telic, tmp_path):
+    deep = network(tmp_path / "deep")
+    (deep / "schema.json").write_text("[" * 100_000)
+    code, _, error = telic("risk", deep)
+    assert code == 2
+    assert error.startswith(f"telic: {deep / 'schema.json'}: is not JSON (maximum recursion depth")
+
+
+def test_rows_of_the_kdd_cup_are_counted_from_1(telic, tmp_path):
+    (tmp_path / "user_sns.txt").write_text("100\t101\n")
+    (tmp_path / "user_action.txt").write_text("100\t101\t2\t0\t1\n")
+    for text, said in (
+        ("100\t1980\t1\t12\t3\n101\t-\n", "row 2: has 2 cells, expected 5"),
+        ("100\té\t1\t12\t3\n101\té\t1\t12\t3\n", "line 1 is not valid UTF-8"),
+    ):
+        (tmp_path / "user_profile.txt").write_bytes(text.encode("latin-1"))
+        code, _, error = telic("convert", tmp_path, tmp_path.with_name("out"))
+        assert (code, error.startswith(f"telic: {tmp_path / 'user_profile.txt'}: {said}")) == (
+            2,
+            True,
+        )
+
+
+def test_text_in_another_encoding_is_said_with_its_line(telic, tmp_path):
+    net = network(tmp_path / "net")
+    (net / "nodes_user.csv").write_bytes("id,yob\n1,80\n2,é\n".encode("latin-1"))
+    (tmp_path / "list.csv").write_bytes("source,target\na,b\né,b\n".encode("latin-1"))
+    for words, file in (
+        (("risk", net), net / "nodes_user.csv"),
+        (("convert", tmp_path / "list.csv", tmp_path / "out"), tmp_path / "list.csv"),
+    ):
+        code, _, error = telic(*words)
+        assert code == 2
+        assert error.startswith(f"telic: {file}: line 3 is not valid UTF-8. Convert")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("simulate out --density nan", "nan, expected a finite number"),
+        ("simulate out --seed -1", "'--seed'"),
+        ("simulate out --links -1", "'--links'"),
+        ("attack good good --added nan", "nan, expected a finite number"),
+        ("advise good --max-risk nan", "nan, expected a finite number"),
+        ("risk good --max-distance 1000000", "distance is 1000000, expected 0 to 100"),
+        ("attack good good --candidates c.csv", "c.csv: is written as Parquet. Name a .parquet"),
+        ("anonymise good out --key k.csv", "k.csv: is written as Parquet. Name a .parquet"),
+        ("anonymise good out --keep-ids --key k", "--key changes nothing beside --keep-ids"),
+        ("anonymise good out --keep-ids --public user", "--public changes nothing beside"),
+        ("convert good out --duplicates sum", "--duplicates changes nothing for good"),
+        ("convert good out --undirected", "--undirected changes nothing for good"),
+        ("convert tables.json out --columns a,b", "--columns changes nothing for tables.json"),
+    ],
+)
+def test_options_out_of_range_or_without_effect_are_refused(
+    telic, tmp_path, monkeypatch, words, message
+):
+    monkeypatch.chdir(tmp_path)
+    network(tmp_path / "good")
+    (tmp_path / "tables.json").write_text('{"nodes": {}, "links": []}')
+    code, printed, error = telic(*words.split())
+    assert (code, printed) == (2, "")
+    assert message in " ".join(error.replace("│", " ").split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good", "tables.json"]
+
+
+def test_tables_that_a_description_names_are_not_written_to(telic, tmp_path):
+    people = tmp_path / "people.csv"
+    assert telic("convert", network(tmp_path / "good"), people)[0] == 0
+    before = people.read_bytes()
+    (tmp_path / "tables.json").write_text(
+        json.dumps(
+            {
+                "nodes": {"user": {}},
+                "links": [
+                    {
+                        "name": "follow",
+                        "file": "people.csv",
+                        "source": ["source", "user"],
+                        "target": ["target", "user"],
+                    }
+                ],
+            }
+        )
+    )
+    code, _, error = telic("convert", tmp_path / "tables.json", people, "--overwrite")
+    assert code == 2
+    assert "is read by this command" in error
+    assert people.read_bytes() == before
+
+
+def test_a_key_is_its_owners_alone(telic, tmp_path):
+    key = tmp_path / "key.parquet"
+    for more in ((), ("--overwrite",)):
+        words = "anonymise", tmp_path / "good", tmp_path / "out", "--key", key, *more
+        if not more:
+            network(tmp_path / "good")
+        assert telic(*words)[0] == 0
+        assert key.stat().st_mode & 0o777 == 0o600

@@ -198,7 +198,11 @@ def test_a_rule_denies_a_phrase_a_part_or_a_pattern(rule, denied, allowed):
 
 @pytest.mark.parametrize(
     ("rule", "message"),
-    [("", "expected a phrase"), ("* *", "expected a phrase"), ("/(/", "no regular exp")],
+    [
+        *((rule, "expected a phrase") for rule in ("", "*", " * ")),
+        ("* *", "expected a phrase"),
+        ("/(/", "no regular exp"),
+    ],
 )
 def test_a_rule_that_is_none_is_named(rule, message):
     with pytest.raises(InputError, match=message):
@@ -210,9 +214,12 @@ def test_rules_and_synonyms_are_read_from_text(tmp_path):
     assert DenyList.read(tmp_path / "deny.txt").rules == ("tea", "*bad*")
     (tmp_path / "same.txt").write_text("tv, television\nnyc,new york\n")
     assert Synonyms.read(tmp_path / "same.txt").variants("my tv ") == ["my television "]
-    (tmp_path / "same.txt").write_text("tv\n")
-    with pytest.raises(InputError, match="expected at least two"):
+    (tmp_path / "same.txt").write_text("nyc, new york\n\ntv\n")
+    with pytest.raises(InputError, match=r"same.txt: line 3: .*expected at least two"):
         Synonyms.read(tmp_path / "same.txt")
+    (tmp_path / "deny.txt").write_text("tea\n\n/(/\n")
+    with pytest.raises(InputError, match=r"deny.txt: line 3: deny rule /\(/: no regular"):
+        DenyList.read(tmp_path / "deny.txt")
     (tmp_path / "deny.csv").write_text("rule\ntea\n")
     with pytest.raises(InputError, match="expected a text file"):
         DenyList.read(tmp_path / "deny.csv")

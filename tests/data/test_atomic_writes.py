@@ -1,3 +1,4 @@
+import errno
 import os
 from pathlib import Path
 
@@ -73,3 +74,11 @@ def test_a_folder_that_may_not_be_written_to_is_named_before_any_work(tmp_path, 
 def test_a_missing_parent_folder_is_named(tmp_path):
     with pytest.raises(InputError, match="does not exist"), atomic_path(tmp_path / "no" / "file"):
         pass
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_full_disk_is_told_with_the_name_that_was_asked_for(tmp_path, named):
+    with pytest.raises(OSError, match="No space") as told, atomic_path(tmp_path / "out") as file:
+        raise OSError(errno.ENOSPC, "in other words", *([str(file)] if named else []))
+    assert told.value.filename == str(tmp_path / "out")
+    assert not list(tmp_path.iterdir())

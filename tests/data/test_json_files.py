@@ -10,6 +10,7 @@ from telic.errors import InputError
         (b'{"a": 1,\n "b" 2}', r"w.json: line 2, column 6: is no JSON \(Expecting ':' delimiter\)"),
         (b"", "line 1, column 1: is no JSON .*"),
         (b"\xff", "w.json: is no JSON, as it is no text in UTF-8"),
+        (b"[" * 100_000, "w.json: is nested too deeply"),
         (b"[]", "w.json: holds another kind of JSON"),
     ],
 )

@@ -74,6 +74,18 @@ def test_a_count_that_is_no_number_is_named(tmp_path):
         read_queries(path)
 
 
+def test_the_place_of_what_is_no_csv_is_named(tmp_path):
+    path = tmp_path / "log.csv"
+    rows = [f"tea,2026-01-01,{'u' * 60}"] * 600_000  # several of Arrow's blocks
+    rows[500_000] = "tea,2026-01-01"
+    path.write_text("\n".join(["query,at,user", *rows]))
+    with pytest.raises(InputError, match=r"log\.csv: row 500001: has 2 cells, expected 3"):
+        read_queries(path)
+    path.write_bytes("query,at,user\ntea,2026-01-01,u\nthé,2026-01-01,u\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"log\.csv: line 3 is not valid UTF-8\. Convert"):
+        read_queries(path)
+
+
 def test_a_text_of_10_mb_is_named_by_its_row(tmp_path):
     path = tmp_path / "queries.csv"
     path.write_text("query,at\ntea,2026-01-01\n" + "x" * 10_000_000 + ",2026-01-01\n")

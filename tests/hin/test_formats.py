@@ -370,7 +370,7 @@ def test_files_that_are_no_network_are_named(tmp_path):
     with pytest.raises(InputError, match=r"columns \['source', 'time'\] lack 'source' or 'target'"):
         read_edge_list(file, columns=("source", "time"))
     file.write_bytes(b"\xff\xfe1 2\n")
-    with pytest.raises(InputError, match=r"links.txt: cannot be read"):
+    with pytest.raises(InputError, match=r"links.txt: line 1 is not valid UTF-8"):
         read_edge_list(file)
     with pytest.raises(InputError, match=r"user_profile.txt: no such file"):
         read_kdd_cup_2012(tmp_path)

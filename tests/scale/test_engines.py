@@ -362,6 +362,9 @@ def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
 def test_nothing_there_is_said_in_a_line():
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         Dask("tcp://127.0.0.1:9", patience=0.5)
+    for wrong in ("", "scheduler", "tcp://", "tcp://host", "tcp://host:port", "http://host:80"):
+        with pytest.raises(InputError, match=f"cluster is {wrong!r}, expected an address"):
+            Dask(wrong)
     with pytest.raises(InputError, match="an address or a client"):
         Dask()
     for wrong in ("much", "1 B", "2 XiB", ""):
@@ -438,7 +441,7 @@ def test_a_partition_takes_a_tasks_memory_or_the_piece_that_was_asked_for():
     assert Local(threads=2, memory="500MiB", piece="1MiB").piece == MIB
     assert Local(threads=2, memory="500MiB", piece="1GiB").piece == 100 * MIB
     assert Dask(client=Scheduler(worker(1, 2**30)), piece="2MiB").piece == 2 * MIB
-    with pytest.raises(InputError, match="memory is '1000KiB', expected at least 1MiB"):
+    with pytest.raises(InputError, match="piece is '1000KiB', expected at least 1MiB"):
         Local(piece="1000KiB")
 
 

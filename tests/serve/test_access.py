@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -309,6 +310,15 @@ def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path, by_han
     with pytest.raises(InputError, match="named by at most 32"):
         add_key(file, "Forum")
     assert file.read_bytes() == written
+    assert [each.name for each in tmp_path.iterdir()] == ["keys.toml"]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_keys_that_are_added_at_once_are_all_kept(tmp_path):
+    file = tmp_path / "keys.toml"
+    with ThreadPoolExecutor(8) as pool:
+        keys = list(pool.map(lambda _: add_key(file, "shop"), range(40)))
+    assert sorted(read_tenants(file)["shop"].keys) == sorted(map(digest_of, keys))
 
 
 @pytest.mark.parametrize(
@@ -323,6 +333,8 @@ def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path, by_han
         ("[shop]\norigins = 'x'", "'origins' is 'x', expected a list"),
         ("[shop]\norigins = ['https://a.example/b']", "no origin"),
         ("[shop]\norigins = ['*']", "no origin"),
+        ("[shop]\norigins = ['https://*']", "no origin"),
+        ("[shop]\norigins = ['https://*.example']", "no origin"),
         ("[shop]\norigins = ['https://[::1']", "no origin"),
         ("[shop]\norigins = ['https://ann@shop.example']", "no origin"),
     ],

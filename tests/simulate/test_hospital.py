@@ -81,8 +81,9 @@ def test_without_focus_nobody_specialises(tmp_path):
 
 
 def test_scale_is_checked(tmp_path):
-    with pytest.raises(InputError, match="scale is 2"):
-        simulate_hospital(tmp_path / "log", scale=2)
+    for scale in (2, 1e-9, float("nan")):
+        with pytest.raises(InputError, match=f"scale is {scale}, expected a number from 0.001"):
+            simulate_hospital(tmp_path / "log", scale=scale)
 
 
 def test_a_hospital_that_nobody_knows_is_refused():

@@ -112,6 +112,14 @@ def test_what_cannot_be_simulated_is_refused():
         ({"users": 1}, "users is 1"),
         ({"users": 100, "communities": [Community(0.1, 200)]}, "more members than"),
         ({"users": 500, "communities": [Community(0.9, 100, 0.9)]}, "cannot hold density 0.9"),
+        (
+            {"users": 500, "communities": [Community(-0.1, 100)]},
+            "density is -0.1, expected a share",
+        ),
+        (
+            {"users": 500, "communities": [Community(0.1, 100, 2)]},
+            "isolated is 2, expected a share",
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             microblog(**options)

@@ -285,6 +285,9 @@ def test_labels_follow_the_named_rule(tmp_path):
 def test_missing_data_is_named(tmp_path):
     with pytest.raises(InputError, match="TELIC_DATA"):
         paper001.study(Steps(), data=tmp_path)
+    for name in ("", "diabtes"):
+        with pytest.raises(InputError, match=f"set '{name}' is in no table. Those are "):
+            paper001.study(Steps(), data=tmp_path, only=["diabetes", name])
 
 
 def test_a_row_is_above_only_beyond_two_deviations():

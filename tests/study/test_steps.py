@@ -82,6 +82,16 @@ def test_a_file_is_no_folder_for_steps(tmp_path):
         Steps(tmp_path / "work")
 
 
+def test_a_folder_of_something_else_is_not_written_to(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(InputError, match="holds other files, and no finished step of a study"):
+        Steps(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    work = tmp_path / "work"
+    Steps(work)("a step", make, size=2)
+    assert Steps(work)("a step", make, size=2)["draws"] == [0, 1]
+
+
 def test_what_is_bound_beforehand_does_not_tell_steps_apart(tmp_path):
     steps = Steps(tmp_path)
     assert steps("n", partial(make, seed=1), size=2)["draws"] == [1, 2]

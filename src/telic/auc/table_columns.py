@@ -1,6 +1,7 @@
 """From a table (CSV, Parquet, libsvm) to numbers: columns checked, categories one-hot encoded."""
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
 from telic.data.csv_separators import separator_of
+from telic.data.tables import refuse_repeated
 from telic.errors import InputError
 
 MOST_CATEGORIES = 1000
@@ -25,10 +27,19 @@ ODD_SHARE = 0.1
 """A text column with no more than this share of its values unreadable as numbers is a mistake."""
 
 
-def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
+def read_table(
+    path: str | Path, *, texts: Collection[str] = ()
+) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
     """Read a file by its ending: .csv, .tsv, .parquet, or libsvm (.libsvm, .svm, .txt).
 
     Columns of libsvm are counted from 1, as its own tools do.
+
+    Parameters
+    ----------
+    path : path
+    texts : collection of str
+        Columns of categories: their cells stay as they are written in CSV, "007" or "true", even
+        if this file holds nothing else.
 
     Returns
     -------
@@ -49,20 +60,47 @@ def read_table(path: str | Path) -> pa.Table | tuple[sparse.csr_matrix, np.ndarr
             table = parquet.read_table(path)
         else:
             delimiter = "\t" if ending == ".tsv" else separator_of(path)
-            table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-            table = _with_decimal_points(table) if delimiter == ";" else table
+            table = csv.read_csv(
+                path,
+                read_options=csv.ReadOptions(use_threads=False),  # else no error names its row
+                parse_options=csv.ParseOptions(delimiter=delimiter),
+                convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
+            )
     except (pa.ArrowInvalid, ValueError, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
+    if ending != ".parquet":
+        _no_other_encoding(table, path)
+        table = _with_decimal_points(table, texts) if delimiter == ";" else table
     if not len(table):
         raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
     return table
 
 
-def _with_decimal_points(table: pa.Table) -> pa.Table:
-    """Make numbers of the columns of text of which nearly all cells read 1,5."""
+def _no_other_encoding(table: pa.Table, path: Path) -> None:
+    """Refuse text that is not in UTF-8, which Arrow takes for bytes."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            row = next(
+                row for row, cell in enumerate(column.to_pylist(), 1) if not _in_utf8(cell or b"")
+            )
+            raise InputError(
+                f"{path}: row {row}: {name!r} is no text in UTF-8. Write the file in UTF-8."
+            )
+
+
+def _in_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
+    """Make numbers of the columns of text of which nearly all cells read 1,5, but of `texts`."""
     for place, name in enumerate(table.column_names):
         column = table[name]
-        if not pa.types.is_string(column.type):
+        if name in texts or not pa.types.is_string(column.type):
             continue
         pointed = pc.replace_substring_regex(column, r"^([+-]?\d+),(\d+)$", r"\1.\2")
         cells = [cell for cell in pc.unique(pointed).to_pylist() if cell]
@@ -146,6 +184,7 @@ class Encoder:
                 f"{path}: no column {sorted(missing)[0]!r}; there are {present}. "
                 "Give one name to each --drop and --one-hot."
             )
+        refuse_repeated(path, table.column_names, set(table.column_names) - leave_out)
         columns: list[tuple[str, tuple[str, ...] | None]] = []
         for name in table.column_names:
             if name in leave_out:
@@ -175,6 +214,11 @@ class Encoder:
         return cls(tuple(columns))
 
     @property
+    def texts(self) -> list[str]:
+        """Names of the categorical columns, as `read_table` takes them."""
+        return [name for name, categories in self.columns if categories is not None]
+
+    @property
     def names(self) -> list[str]:
         """Names of the encoded columns; a category is ``column=value``."""
         names: list[str] = []
@@ -187,6 +231,7 @@ class Encoder:
 
         The warning names rows and not their categories, which may be people's names.
         """
+        refuse_repeated(path, table.column_names, [name for name, _ in self.columns])
         blocks: list[Any] = []
         unseen: list[str] = []
         for name, categories in self.columns:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.auc.table_columns import no_nulls, reads_as_number
+from telic.data.tables import refuse_repeated
 from telic.errors import InputError
 
 MOST_SHOWN = 5
@@ -22,6 +23,7 @@ def read_labels(table: pa.Table, label: str, positive: str | None, path: str | P
             f"{path}: no column {label!r} for the label; there are "
             f"{', '.join(table.column_names[:20])}."
         )
+    refuse_repeated(path, table.column_names, [label])
     column = table[label]
     no_nulls(column, label, path)
     labels = np.array(column.to_pylist(), dtype=object)

@@ -58,7 +58,7 @@ def read_labelled(
     >>> rows.positive_label, rows.positive.tolist(), rows.names
     ('yes', [False, True, False], ['amount', 'country=NL', 'country=XX'])
     """
-    table = read_table(path)
+    table = read_table(path, texts=one_hot if encoder is None else encoder.texts)
     if isinstance(table, tuple):
         X, y = table
         chosen_rows, chosen = choose_positive(y, positive, f"{path}: the label")
@@ -114,7 +114,7 @@ class Ranker:
 
     def read(self, path: str | Path) -> tuple[pa.Table | None, Matrix]:
         """Read rows to be ranked; labels are not needed."""
-        table = read_table(path)
+        table = read_table(path, texts=self.encoder.texts if self.encoder else ())
         if isinstance(table, tuple):
             if self.encoder is not None:
                 raise InputError(f"{path}: the model was fitted to a table with named columns.")
@@ -162,8 +162,7 @@ class Ranker:
 
     def card(self) -> dict[str, Any]:
         """Return what whoever uses the ranker must know, without anybody's data."""
-        columns = self.encoder.columns if self.encoder else ()
-        texts = [name for name, categories in columns if categories is not None]
+        texts = self.encoder.texts if self.encoder else []
         held = f"; every category of {', '.join(texts)}" if texts else ""
         return {
             "for": f"ranking rows by how likely they are {self.positive_label}; scores are no "
@@ -258,7 +257,7 @@ def fit_measured(
     Raises
     ------
     InputError
-        If a class has fewer than ten rows, or `test` is no share.
+        If a class has fewer than ten rows, or `test` is no share or leaves too few on one side.
 
     Examples
     --------
@@ -272,6 +271,12 @@ def fit_measured(
     if not 0 < test < 1:
         raise InputError(f"test: {test}, expected a share between 0 and 1.")
     enough_of_each(rows)
+    fewest = min(rows.positive.sum(), (~rows.positive).sum())
+    if min(test, 1 - test) * fewest < 1.5:
+        raise InputError(
+            f"test: {test} of {fewest} rows of a class, expected a share that leaves two or more "
+            "both to fit and to measure. Take one nearer to 0.5, or add rows."
+        )
     train, held = train_test_split(
         np.arange(rows.positive.size), test_size=test, random_state=seed, stratify=rows.positive
     )

@@ -5,7 +5,8 @@ import numpy as np
 from telic.errors import InputError
 
 Rule = str | tuple[str, float]
-RULES = ("prior", "youden", "cost", "top_k")
+NUMBERED = ("cost", "top_k")
+RULES = ("prior", "youden", *NUMBERED)
 TIED = 1e-12
 """Scores that differ by less, as a share of their size or of the median size, are equal but for
 rounding: equal rows get such scores, by their place in a product."""
@@ -27,6 +28,18 @@ def between_means(w: np.ndarray, means: np.ndarray) -> float:
     2.0
     """
     return float((means[0] @ w + means[1] @ w) / 2)
+
+
+def check_rule(rule: Rule) -> None:
+    """Raise InputError unless `choose_threshold` knows a rule; for before long work."""
+    name, number = rule if isinstance(rule, tuple) else (rule, None)
+    if name not in RULES or (number is not None and name not in NUMBERED):
+        raise InputError(
+            f"threshold: {rule!r}, expected 'prior', 'youden', ('cost', c) or ('top_k', k)."
+        )
+    if number is not None and not 0 < number < np.inf:
+        what = "the number of rows to call" if name == "top_k" else "the cost of a missed positive"
+        raise InputError(f"threshold: {rule!r}, {what} must be a finite number > 0.")
 
 
 def choose_threshold(
@@ -61,19 +74,14 @@ def choose_threshold(
     >>> choose_threshold(scores, positive, ("cost", 5))
     1.5
     """
+    check_rule(rule)
     name, number = rule if isinstance(rule, tuple) else (rule, None)
-    if name not in RULES:
-        raise InputError(
-            f"threshold: {rule!r}, expected 'prior', 'youden', ('cost', c) or ('top_k', k)."
-        )
     n, n_pos = float(scores.size), float(np.count_nonzero(positive))
     if weight is not None:
         n, n_pos = float(weight.sum()), float(weight[positive].sum())
     usual = float(np.median(np.abs(scores)))
     if name in ("prior", "top_k"):
         wanted = n_pos if number is None else float(number)
-        if not wanted > 0:
-            raise InputError(f"threshold: {rule!r}, the number of rows to call must be > 0.")
         wanted = wanted * n if wanted < 1 and number is not None else wanted
         if weight is None:
             low, high = _call(scores, round(wanted))
@@ -89,8 +97,6 @@ def choose_threshold(
         gain, loss = 1 / n_pos, 1 / (n - n_pos)
     else:
         gain, loss = (1.0 if number is None else float(number)), 1.0
-        if not gain > 0:
-            raise InputError(f"threshold: {rule!r}, expected a cost > 0 of a missed positive.")
     order = np.argsort(-scores)
     ranked = scores[order]
     worths = np.where(positive[order], gain, -loss)

@@ -11,7 +11,7 @@ from telic.cli import auc, cluster, completion, privacy, specialty, study
 from telic.cli.demo import demo
 from telic.cli.missing_packages import extra_with
 from telic.cli.warmup import warmup
-from telic.errors import TelicError
+from telic.errors import InputError, TelicError
 
 app = typer.Typer(
     name="telic",
@@ -64,10 +64,18 @@ def warn_once(said: set[str]) -> Callable[..., None]:
     return show
 
 
+def _refuse_other_encodings(given: list[str]) -> None:
+    """Refuse what is not in UTF-8, as names of files may be: Arrow and reports cannot name them."""
+    for each in given:
+        if not each.isascii() and each != each.encode(errors="replace").decode():
+            raise InputError(f"{each!a}: is not in UTF-8. Rename the file.")
+
+
 def main() -> None:
     """Run the command line: exit 0 when done, 2 for an error in what was given."""
     warnings.showwarning = warn_once(set())
     try:
+        _refuse_other_encodings(sys.argv)
         app()
     except TelicError as error:
         typer.echo(f"telic: {error}", err=True)
@@ -79,10 +87,20 @@ def main() -> None:
         install = f"pip install 'telic[{extra}]'"
         typer.echo(f"telic: this needs {error.name}. Install it with: {install}", err=True)
         sys.exit(2)
-    except SystemError as error:
+    except SystemError as error:  # raised by a signal that came while a compiled function ran
+        if isinstance(error.__cause__, SystemExit):
+            raise error.__cause__ from None
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        sys.exit(130)  # Ctrl-C, which came while a compiled function ran
+        sys.exit(130)
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        typer.echo(
+            f"telic: there is not enough memory{why}. Give less at once, or look for --memory in "
+            "the command's --help.",
+            err=True,
+        )
+        sys.exit(2)
     except OSError as error:  # a full disk, a file without permission
         what = f"{error.filename}: " if error.filename else ""
         typer.echo(f"telic: {what}{error.strerror or error}.", err=True)

@@ -11,6 +11,7 @@ import typer
 
 from telic.cli.completion.options import CatalogueFile, Json, MinUsers
 from telic.cli.console import Overwrite, print_json, show
+from telic.cli.options import finite
 from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
@@ -211,7 +212,10 @@ def amazonqac(
         Path | None, typer.Option(help="Folder of AmazonQAC that holds train/ and test/.")
     ] = None,
     share: Annotated[
-        float, typer.Option(help="Part of the training sessions; 0.1 are 40 million searches.")
+        float,
+        typer.Option(
+            help="Part of the training sessions; 0.1 are 40 million searches.", callback=finite
+        ),
     ] = 0.02,
     min_sessions: Annotated[
         int, typer.Option(help="Suggest a term only if this many sessions had it.", min=1)
@@ -231,8 +235,12 @@ def amazonqac(
 def chapter_4(
     out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 10,
-    passes: Annotated[float, typer.Option(help="Passes of each run over the rows.")] = 40,
-    share: Annotated[float, typer.Option(help="Part of the rows; 1 takes hours.")] = 0.1,
+    passes: Annotated[
+        float, typer.Option(help="Passes of each run over the rows.", callback=finite)
+    ] = 40,
+    share: Annotated[
+        float, typer.Option(help="Part of the rows; 1 takes hours.", callback=finite)
+    ] = 0.1,
     data: Data = None,
     seed: Seed = 0,
     work: Work = None,
@@ -256,7 +264,9 @@ def chapter_4(
 def chapter_5(
     out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 30,
-    seconds: Annotated[float, typer.Option(help="Longest time of one run.", min=0.01)] = 1.5,
+    seconds: Annotated[
+        float, typer.Option(help="Longest time of one run.", min=0.01, callback=finite)
+    ] = 1.5,
     data: Data = None,
     seed: Seed = 0,
     work: Work = None,
@@ -271,7 +281,9 @@ def chapter_5(
 @app.command("chapter-6")
 def chapter_6(
     out: Out = None,
-    scale: Annotated[float, typer.Option(help="Size of the simulated hospital, (0, 1].")] = 1.0,
+    scale: Annotated[
+        float, typer.Option(help="Size of the simulated hospital, 0.001 to 1.", callback=finite)
+    ] = 1.0,
     part: Annotated[
         str,
         typer.Option(

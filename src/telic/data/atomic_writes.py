@@ -1,5 +1,6 @@
 """Files and folders written whole or not at all."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -17,6 +18,9 @@ from telic.data.own_outputs import (
 )
 from telic.errors import InputError
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a system says that has no room for a file."""
+
 
 @contextmanager
 def atomic_path(path: str | Path, *, kind: str | None = None) -> Iterator[Path]:
@@ -33,6 +37,8 @@ def atomic_path(path: str | Path, *, kind: str | None = None) -> Iterator[Path]:
         If nothing can be written there (see `refuse_unwritable`), if the folder there is not one
         that telic wrote or is of another kind, or if a file would replace a folder or a folder a
         file.
+    OSError
+        If the disk is full; it names `path`.
 
     Examples
     --------
@@ -70,6 +76,11 @@ def atomic_path(path: str | Path, *, kind: str | None = None) -> Iterator[Path]:
             raise InputError(f"{path}: is a file, expected a folder. Choose another name.")
         os.replace(temporary, path)
         remember(path)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        # It comes without a name, or with the temporary one.
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
         if replaced.exists() and not path.exists():
             replaced.rename(path)  # interrupted between the two renames

@@ -3,6 +3,7 @@
 import gzip
 import re
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 
@@ -20,6 +21,36 @@ def is_compressed(path: Path) -> bool:
 def csv_stream(path: Path) -> pa.NativeFile:
     """Open a CSV file for Arrow, which by itself knows no ``.GZ`` in capitals."""
     return pa.input_stream(str(path), compression="gzip" if is_compressed(path) else None)
+
+
+def fault_of(lines: IO[bytes], error: Exception, *, names: int = 1) -> str | None:
+    r"""Say where a file of text is wrong, and how to mend it; None if that is not known.
+
+    Parameters
+    ----------
+    lines : binary file
+    error : Exception
+        Of Arrow, which names rows if it reads with one thread.
+    names : int
+        How many lines of names come before the rows, 0 or 1.
+
+    Examples
+    --------
+    >>> import io
+    >>> fault_of(io.BytesIO("tea\ncafé\n".encode("latin-1")), ValueError())
+    'line 2 is not valid UTF-8. Convert the file to UTF-8.'
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return f"line {number} is not valid UTF-8. Convert the file to UTF-8."
+    if torn := TORN.search(str(error)):
+        return (
+            f"row {int(torn[1]) - names}: has {torn[3]} cells, expected {torn[2]}, one for each "
+            "column. Mend it: is a separator missing, or one inside of a cell without quotes?"
+        )
+    return None
 
 
 def separator_of(path: Path) -> str:

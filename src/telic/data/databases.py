@@ -69,6 +69,18 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
         ) from None
 
 
+def refuse_absent(url: str) -> None:
+    """Raise InputError if a URL names an SQLite file that is not there, which would be made."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return  # `open_engine` says what is wrong
+    if parsed.get_backend_name() == "sqlite" and parsed.database:
+        file = Path(parsed.database)
+        if not file.is_file():
+            raise InputError(f"{file.absolute()}: no such database. Check --database.")
+
+
 class Lines:
     """An engine's connections to a server, which can be cut: who waits at one gets an error."""
 

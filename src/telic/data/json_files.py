@@ -39,6 +39,8 @@ def read_json(path: Path, kind: type, expected: str) -> Any:
         reason = f"cannot be read ({error.strerror})"
     except UnicodeDecodeError:
         reason = "is no JSON, as it is no text in UTF-8"
+    except RecursionError:
+        reason = "is nested too deeply"
     except json.JSONDecodeError as error:
         reason = f"line {error.lineno}, column {error.colno}: is no JSON ({error.msg})"
     else:

@@ -21,7 +21,7 @@ def check_output(
     *,
     kind: str | None = None,
     reads: Iterable[str | Path | None] = (),
-    overwrite: bool = False,
+    overwrite: bool | None = False,
 ) -> None:
     """Raise InputError unless output may be written to `path`; to be called before long work.
 
@@ -35,8 +35,9 @@ def check_output(
     reads : iterable of path
         What the same command reads; None is skipped. Output never replaces one of them, goes into
         one, or holds one, however it is spelled or linked.
-    overwrite : bool
-        Whether `path` may be there already: as telic wrote it, and unchanged since.
+    overwrite : bool or None
+        Whether `path` may be there already: as telic wrote it, and unchanged since. None: never,
+        and the command has no such option.
 
     Examples
     --------
@@ -62,9 +63,9 @@ def check_output(
         return
     if not overwrite:
         kind = "folder" if path.is_dir() else "file"
+        else_ = "remove it" if overwrite is None else "pass --overwrite if telic wrote it"
         raise InputError(
-            f"{path}: is a {kind} that exists already. Choose another name, or pass --overwrite if "
-            "telic wrote it."
+            f"{path}: is a {kind} that exists already. Choose another name, or {else_}."
         )
     refuse_foreign(path)
     refuse_other(path, kind)

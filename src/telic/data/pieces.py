@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import TORN, csv_stream, is_compressed, separator_of
+from telic.data.csv_separators import csv_stream, fault_of, is_compressed, separator_of
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file, refuse_repeated
 from telic.errors import InputError
@@ -288,19 +288,11 @@ def _unreadable(path: Place, error: Exception) -> InputError:
     if isinstance(path, Path) and path.suffix.lower() != ".parquet":
         try:
             with _binary(path) as stream:
-                for number, line in enumerate(stream, 1):
-                    try:
-                        line.decode()
-                    except UnicodeDecodeError:
-                        return _not_utf8(path, number)
+                if fault := fault_of(stream, error):
+                    return InputError(f"{path}: {fault}")
         except OSError:
             pass
     said = (str(error).splitlines() or ["unknown"])[0][:200]
-    if torn := TORN.search(said):
-        return InputError(
-            f"{path}: row {int(torn[1]) - 1}: has {torn[3]} cells, expected {torn[2]}, one for "
-            "each column. Mend it: is a separator missing, or one inside of a cell without quotes?"
-        )
     if said.startswith("straddling object"):
         said = f"a row is longer than {2 * _BLOCK >> 20} MiB; is a quote not closed?"
     return InputError(f"{path}: cannot be read ({said}). Write it again.")

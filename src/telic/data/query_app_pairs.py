@@ -207,6 +207,10 @@ def _tab_separated(source: str | Path | pa.Table) -> str | Path | pa.Table:
     import pyarrow.csv
 
     try:
-        return pyarrow.csv.read_csv(source, parse_options=pyarrow.csv.ParseOptions(delimiter="\t"))
+        return pyarrow.csv.read_csv(
+            source,
+            read_options=pyarrow.csv.ReadOptions(use_threads=False),  # else no error names its row
+            parse_options=pyarrow.csv.ParseOptions(delimiter="\t"),
+        )
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{source}: not a readable tab-separated file ({error}).") from None

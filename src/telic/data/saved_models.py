@@ -14,8 +14,8 @@ import numpy as np
 from telic import __version__
 from telic.data.atomic_writes import atomic_path
 from telic.data.object_storage import Remote, fetched, place, state_of
-from telic.data.own_outputs import CHECKED
-from telic.errors import ModelError
+from telic.data.own_outputs import CHECKED, RECORD, refuse_unwritable, remember, wrote
+from telic.errors import InputError, ModelError
 
 FORMAT = 1
 """Version of the folder's layout; a folder with a larger number is refused."""
@@ -108,7 +108,7 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
         found_format, found_kind = int(manifest["format"]), manifest["kind"]
     except (FileNotFoundError, NotADirectoryError):
         raise ModelError(f"{file}: not found. Is {folder} a telic model folder?") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{file}: damaged ({error}). Fit the model again.") from None
     if found_format > FORMAT:
         raise ModelError(
@@ -132,6 +132,26 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
     except ValueError as error:
         raise ModelError(f"{part}: holds no plain arrays ({error}). Fit the model again.") from None
     return StoredModel(manifest["meta"], arrays)
+
+
+def adopt(folder: Path) -> None:
+    """Count a model folder that `load_model` has accepted as telic's, though it was copied.
+
+    Raises
+    ------
+    InputError
+        If it holds more than the model, which would be lost with the folder when it is replaced.
+    """
+    if wrote(folder):
+        return
+    refuse_unwritable(folder)
+    parts = {*hashes(folder), "manifest.json", CHECKED, RECORD}
+    if others := sorted(part.name for part in folder.iterdir() if part.name not in parts):
+        raise InputError(
+            f"{folder}: holds {others[0]!r}, which is no part of the model, and would be lost as "
+            "the folder is written anew. Move it elsewhere."
+        )
+    remember(folder)
 
 
 def on_disk(folder: str | Path) -> Path:

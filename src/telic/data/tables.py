@@ -1,5 +1,6 @@
 """Read a Parquet or CSV file and hold it to a schema: names, types, nulls."""
 
+import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -12,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_separators import separator_of
+from telic.data.csv_separators import fault_of, separator_of
 from telic.errors import InputError
 
 _MARKS = (  # as in telic.completion.engine.folding
@@ -105,6 +106,23 @@ def refuse_repeated(path: object, names: Sequence[str], wanted: Iterable[str]) -
     for name in wanted:
         if names.count(name) > 1:
             raise InputError(f"{path}: column {name!r} comes more than once. Keep one of them.")
+
+
+def refuse_twice(paths: Iterable[str | Path]) -> None:
+    """Raise InputError if a file or folder is given twice, however it is spelled or linked."""
+    seen: dict[object, str | Path] = {}
+    for path in paths:
+        try:
+            found = os.stat(path)
+            key: object = (found.st_dev, found.st_ino)
+        except OSError:  # an address, or not there
+            key = str(path)
+        if key in seen:
+            raise InputError(
+                f"{path}: is given twice, first as {seen[key]}, and would count twice. Name it "
+                "once."
+            )
+        seen[key] = path
 
 
 def describe(source: str | Path | pa.Table) -> str:
@@ -243,7 +261,8 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
             convert = pyarrow.csv.ConvertOptions(
                 column_types=texts, null_values=[""], strings_can_be_null=True
             )
-            read = pyarrow.csv.ReadOptions(block_size=_LONGEST_LINE)
+            # Several threads cannot name the row of an error.
+            read = pyarrow.csv.ReadOptions(block_size=_LONGEST_LINE, use_threads=False)
             parse = pyarrow.csv.ParseOptions(delimiter=separator_of(path))
             return pyarrow.csv.read_csv(
                 path, read_options=read, parse_options=parse, convert_options=convert
@@ -251,6 +270,10 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
         return pq.ParquetFile(path, memory_map=True).read()
     except (pa.ArrowException, OSError) as error:
         kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
+        if kind == "CSV" and isinstance(error, pa.ArrowException):
+            with path.open("rb") as lines:
+                if fault := fault_of(lines, error):
+                    raise InputError(f"{path}: {fault}") from None
         raise InputError(
             f"{path}: not a readable {kind} file ({_first_line(error)}). Write it again."
         ) from None

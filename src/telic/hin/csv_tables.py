@@ -1,5 +1,7 @@
 """Networks from several tables with keys, as databases and CSV exports hold them."""
 
+import gzip
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import TORN, separator_of
+from telic.data.csv_separators import fault_of, is_compressed, separator_of
 from telic.data.json_files import read_json
 from telic.errors import InputError
 from telic.hin.network import Network, check_nodes, links_from_ids
@@ -45,22 +47,7 @@ def read_tables(path: str | Path) -> Network:
         Naming the file, column, row and value that do not fit.
     """
     path = Path(path)
-    content = read_json(path, dict, SHAPE)
-    try:
-        nodes, described = {k: dict(v) for k, v in content["nodes"].items()}, content["links"]
-        links = [
-            (
-                one["name"],
-                str(one["file"]),
-                [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
-                one.get("strength"),
-            )
-            for one in described
-        ]
-    except KeyError as error:
-        raise InputError(f"{path}: lacks {error}, expected {SHAPE}.") from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: does not describe tables ({error}), expected {SHAPE}.") from None
+    nodes, links = _described(path)
     tables, rules = {}, {}
     for kind, entry in nodes.items():
         if entry.get("file"):
@@ -119,6 +106,34 @@ def read_tables(path: str | Path) -> Network:
     return Network(network.schema, tables, built)
 
 
+def named_files(path: Path) -> list[Path]:
+    """Return the tables that a description names, which `read_tables` reads."""
+    nodes, links = _described(path)
+    named = [entry.get("file") for entry in nodes.values()]
+    return [path.parent / str(file) for file in (*named, *(file for _, file, *_ in links)) if file]
+
+
+def _described(path: Path) -> tuple[dict[str, dict[str, Any]], list[tuple[Any, ...]]]:
+    """Return what is said of each node type, and of links: name, file, keys, strength."""
+    content = read_json(path, dict, SHAPE)
+    try:
+        nodes, described = {k: dict(v) for k, v in content["nodes"].items()}, content["links"]
+        links = [
+            (
+                one["name"],
+                str(one["file"]),
+                [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
+                one.get("strength"),
+            )
+            for one in described
+        ]
+    except KeyError as error:
+        raise InputError(f"{path}: lacks {error}, expected {SHAPE}.") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: does not describe tables ({error}), expected {SHAPE}.") from None
+    return nodes, links
+
+
 def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, dict[str, Rule]]:
     file = path.parent / str(entry["file"])
     table = _read(file)
@@ -156,6 +171,7 @@ def read_csv(
     With `zeros`, columns of whole numbers stay text if one has leading zeros: "01" is no 1.
     """
     table = _guessed(file, types)
+    refuse_bytes(table, file)
     whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
     if not (zeros and whole):
         return table
@@ -188,13 +204,23 @@ def _guessed(file: Path, types: Mapping[str, pa.DataType] | None) -> pa.Table:
         try:
             return pyarrow.csv.read_csv(file, **options)
         except pa.ArrowInvalid as error:
-            torn = TORN.search(str(error))
-            if torn is None:
-                raise
-            raise InputError(
-                f"{file}: row {int(torn[1]) - 1}: has {torn[3]} cells, expected {torn[2]}, one for "
-                "each column. Mend or drop the row."
-            ) from None
+            raise unreadable(file, error) from None
+
+
+def refuse_bytes(table: pa.Table, file: Path) -> None:
+    """Raise InputError if a column is of bytes: what Arrow makes of text that is not in UTF-8."""
+    if any(pa.types.is_binary(field.type) for field in table.schema):
+        raise unreadable(file, UnicodeError("it is no text in UTF-8"))
+
+
+def unreadable(file: Path, error: Exception, *, names: int = 1) -> InputError:
+    """Say what is wrong with a file of text, and where: see `fault_of`."""
+    try:
+        with gzip.open(file) if is_compressed(file) else file.open("rb") as lines:
+            fault = fault_of(lines, error, names=names)  # type: ignore[arg-type]
+    except (OSError, EOFError, zlib.error):
+        fault = None
+    return InputError(f"{file}: {fault or f'cannot be read ({error}).'}")
 
 
 def _column(table: pa.Table, name: str, file: Path) -> pa.ChunkedArray:

@@ -14,6 +14,7 @@ from telic.data import atomic_path
 from telic.data.csv_separators import is_compressed, separator_of
 from telic.data.tables import no_such_file
 from telic.errors import InputError
+from telic.hin.csv_tables import refuse_bytes, unreadable
 from telic.hin.links import MAX_STRENGTH
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
@@ -229,7 +230,7 @@ def _lines(path: Path, delimiter: str | None) -> Any:
                 if words and not words[0].startswith("#"):
                     yield number, [word.strip() for word in words]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read ({error}).") from None
+        raise unreadable(path, error) from None
 
 
 def _is_integer(text: str) -> bool:
@@ -338,10 +339,13 @@ def _tabbed(path: Path, names: list[str]) -> pa.Table:
     if not path.is_file():
         raise no_such_file(path)
     try:
-        return pyarrow.csv.read_csv(
+        table = pyarrow.csv.read_csv(
             path,
-            read_options=pyarrow.csv.ReadOptions(column_names=names),
+            # Several threads cannot name the row of an error.
+            read_options=pyarrow.csv.ReadOptions(column_names=names, use_threads=False),
             parse_options=pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
         )
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: cannot be read ({error}).") from None
+        raise unreadable(path, error, names=0) from None
+    refuse_bytes(table, path)
+    return table

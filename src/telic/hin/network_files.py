@@ -34,7 +34,7 @@ def read_network(folder: str | Path) -> Network:
         schema = Schema.parse(json.loads(file.read_text(encoding="utf-8")), str(file))
     except FileNotFoundError:
         raise InputError(f"{file}: not found. Is {folder} a network folder?") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{file}: is not JSON ({error}).") from None

@@ -40,7 +40,7 @@ class Rule:
         if isinstance(value, Mapping) and list(value) == ["tolerance"]:
             width = value["tolerance"]
             is_number = isinstance(width, int | float) and not isinstance(width, bool)
-            if is_number and 0 <= width < math.inf:
+            if is_number and 0 <= width < 2**63:  # JSON has numbers of any length
                 return cls("tolerance", float(width))
         raise InputError(
             f"{where}: {value!r} is no matching rule. Use 'exact', 'at_least', 'at_most', "

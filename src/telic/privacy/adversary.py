@@ -8,6 +8,9 @@ from telic.errors import InputError
 from telic.hin import Network, Rule
 from telic.privacy.protected import link_types, target_type
 
+FARTHEST = 100
+"""Links; there is a row of results for each distance up to the one asked for."""
+
 
 @dataclass(frozen=True)
 class Adversary:
@@ -34,7 +37,7 @@ class Adversary:
         Whether the intruder sees that several links lead to the same node. False, as in Chapter 7:
         the intruder looks at each link type and direction alone.
     distance : int, optional
-        How many links far the intruder looks; None: as far as anything changes.
+        How many links far the intruder looks, 0 to 100; None: as far as anything changes.
     unseen : tuple of str
         What the release holds and the intruder is assumed not to know; for `words`.
     """
@@ -49,8 +52,8 @@ class Adversary:
     unseen: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.distance is not None and self.distance < 0:
-            raise InputError(f"distance is {self.distance}, expected 0 or more.")
+        if self.distance is not None and not 0 <= self.distance <= FARTHEST:
+            raise InputError(f"distance is {self.distance}, expected 0 to {FARTHEST}.")
 
     @classmethod
     def of(

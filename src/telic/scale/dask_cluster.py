@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import re
 import socket
 import sys
 import time
@@ -175,8 +176,12 @@ def connected(address: str, patience: float) -> Any:
     Raises
     ------
     InputError
-        If `distributed` is not installed, or nothing answers.
+        If it is no address, `distributed` is not installed, or nothing answers.
     """
+    if not re.fullmatch(r"inproc://.+|(tcp|tls|wss?|ucx)://[^\s/]+:\d{1,5}", address):
+        raise InputError(
+            f"cluster is {address!r}, expected an address such as tcp://10.0.0.1:8786."
+        )
     try:
         from distributed import Client
     except ImportError:

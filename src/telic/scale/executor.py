@@ -28,7 +28,7 @@ class Executor(ABC):
     """Called as partitions end."""
 
     def __init__(self, piece: str | int | None = None) -> None:
-        self._piece = None if piece is None else parse_memory(piece, SMALLEST_PIECE)
+        self._piece = None if piece is None else parse_memory(piece, SMALLEST_PIECE, "piece")
         self.reports: list[JobReport] = []
         """Of all jobs, in the order in which they began."""
 

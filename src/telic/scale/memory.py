@@ -16,7 +16,7 @@ SMALLEST_PIECE = 2**20
 """Bytes below which no partition is cut."""
 
 
-def parse_memory(text: str | int, least: int = LEAST) -> int:
+def parse_memory(text: str | int, least: int = LEAST, called: str = "memory") -> int:
     """Return a number of bytes.
 
     Parameters
@@ -25,6 +25,8 @@ def parse_memory(text: str | int, least: int = LEAST) -> int:
         Such as ``"2GiB"``, ``"500 MB"`` or a number of bytes.
     least : int
         Fewest bytes that will do; by default 64 MiB.
+    called : str
+        What messages call the amount.
 
     Raises
     ------
@@ -39,10 +41,10 @@ def parse_memory(text: str | int, least: int = LEAST) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text), re.IGNORECASE)
     unit = found and _UNITS.get(found[2].lower())
     if found is None or unit is None:
-        raise InputError(f"memory is {text!r}, expected an amount such as 2GiB or 500MB.")
+        raise InputError(f"{called} is {text!r}, expected an amount such as 2GiB or 500MB.")
     size = int(float(found[1]) * unit)
     if size < least:
-        raise InputError(f"memory is {text!r}, expected at least {least >> 20}MiB.")
+        raise InputError(f"{called} is {text!r}, expected at least {least >> 20}MiB.")
     return size
 
 

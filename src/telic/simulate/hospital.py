@@ -33,6 +33,8 @@ USERS, CODED_USERS, TAXONOMY_CODES = 3_269, 1_961, 165
 PATIENTS, ENCOUNTERS, ACCESSES = 291_562, 890_812, 4_829_376
 FINE_PATIENTS, FINE_ENCOUNTERS, FINE_USERS = 41_603, 62_390, 2_504
 """Table 6.1. Fine-grained accesses are not fixed: [Zhang2017] has fewer accesses than patients."""
+SMALLEST = 1e-3
+"""Share of a hospital in which every practice has its encounters yet."""
 
 TAIL_EXPONENT = 1.1
 """Zipf exponent of the other 153 codes."""
@@ -73,7 +75,7 @@ def simulate_hospital(
         `practice`), ``truth_encounters`` (`encounter`, `practice`) and ``truth_accesses`` (`row`,
         `kind`), which lists the snooping accesses.
     scale : float
-        Shrinks patients, encounters and accesses; the 3,269 users stay. In (0, 1].
+        Shrinks patients, encounters and accesses; the 3,269 users stay. From 0.001 to 1.
     seed : int
     difficulty : Difficulty, optional
 
@@ -83,8 +85,8 @@ def simulate_hospital(
     >>> folder = tempfile.mkdtemp() + "/log"
     >>> simulate_hospital(folder, scale=0.002)
     """
-    if not 0 < scale <= 1:
-        raise InputError(f"scale is {scale}, expected a number above 0 and at most 1.")
+    if not SMALLEST <= scale <= 1:
+        raise InputError(f"scale is {scale}, expected a number from {SMALLEST} to 1.")
     knobs = difficulty or Difficulty()
     rng = np.random.default_rng(seed)
     practices = conditions()

@@ -170,6 +170,11 @@ def microblog(
             f"the communities have more members than there are users ({users}). "
             "Ask for more users, or fewer or smaller communities."
         )
+    for group in communities:
+        for name in ("density", "isolated"):
+            share = getattr(group, name)
+            if share is not None and not 0 <= share <= 1:
+                raise InputError(f"{name} is {share}, expected a share from 0 to 1.")
     links = round(TQQ_LINKS / TQQ_USERS * users) if links is None else links
     rng = np.random.default_rng(seed)
     place = rng.permutation(users).astype(np.int32)

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
@@ -11,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from telic.data import atomic_path
+from telic.data.own_outputs import RECORD
 from telic.errors import InputError
 from telic.report import Table
 from telic.study.code_fingerprint import fingerprint
 
+_OWN = re.compile(r".*-[0-9a-f]{16}\.json|.*-\d+-\d+\.parquet|auc-results\.jsonl")
+"""Files that studies keep."""
 _TABLE = {field.name for field in fields(Table)}
 
 
@@ -53,6 +57,12 @@ class Steps:
             if self.folder.exists() and not self.folder.is_dir():
                 raise InputError(f"{self.folder}: is a file, expected a folder. Choose another.")
             self.folder.mkdir(parents=True, exist_ok=True)
+            names = [each.name for each in self.folder.iterdir() if each.name != RECORD]
+            if names and not any(map(_OWN.fullmatch, names)):
+                raise InputError(
+                    f"{self.folder}: holds other files, and no finished step of a study. Choose a "
+                    "new or an empty folder."
+                )
 
     def __call__(self, name: str, make: Callable[..., Any], /, **settings: Any) -> Any:
         """Return what ``make(**settings)`` returns, kept if it was made before.

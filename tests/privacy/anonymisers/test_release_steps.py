@@ -370,6 +370,10 @@ def test_wrong_steps_are_named(world):
         ({"method": "blur"}, "step 1: method 'blur'"),
         ({"method": "suppress", "attribute": "age"}, "attribute 'age' does not exist"),
         ({"method": "generalise", "attribute": "yob", "width": 0}, "width is 0"),
+        *(
+            ({"method": "generalise", "attribute": "yob", "width": width}, "expected a number")
+            for width in (float("nan"), float("inf"), 10**400)
+        ),
         ({"method": "k-degree", "k": 0}, "k is 0"),
         ({"method": "perturb", "share": 2}, "share is 2"),
         ({"method": ["bin"]}, r"step 1: method \['bin'\]. Methods are complete, k-degree"),

@@ -18,6 +18,7 @@ from telic.cli.auc.options import (
     app,
 )
 from telic.cli.console import Overwrite, print_json, show
+from telic.cli.options import finite
 from telic.cli.progress import steps
 from telic.data import check_output
 
@@ -75,7 +76,7 @@ def diagnose(
     drop: Drop = None,
     one_hot: OneHot = None,
     scaling: ScalingName = "unit",
-    beta: Annotated[float, typer.Option(help="Ridge weight > 0.")] = 1e-3,
+    beta: Annotated[float, typer.Option(help="Ridge weight > 0.", callback=finite)] = 1e-3,
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:

@@ -26,6 +26,7 @@ from telic.cli.auc.options import (
 )
 from telic.cli.console import Overwrite, print_card, print_json
 from telic.cli.jobs import Cluster, Memory, Piece, Work, job_of, steps_or_job, tell_job
+from telic.cli.options import finite, refuse_ending
 from telic.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def fit(
     beta1: Beta1 = 1e-4,
     threshold: Threshold = "prior",
     test: Annotated[
-        float, typer.Option(help="Share of the rows held out to measure the model.")
+        float,
+        typer.Option(help="Share of the rows held out to measure the model.", callback=finite),
     ] = 0.2,
     report: ReportFile = None,
     overwrite: Overwrite = False,
@@ -175,23 +177,33 @@ def rank(
 
     from telic.auc.table_ranker import Ranker
     from telic.data import atomic_path, check_output
+    from telic.data.tables import refuse_repeated
 
     if output is not None:
         check_output(output, kind="CSV", reads=[table, model], overwrite=overwrite)
+        refuse_ending("--output", output, "CSV", ".csv", ".txt")
+    made = ("rank", "row", "score", "positive", "called")
+    for name in column or ():
+        if name in made:
+            raise InputError(
+                f"--column {name}: the list has a column {name!r} of its own. Rename the table's."
+            )
     ranker = Ranker.load(model)
     source, X = ranker.read(table)
     scores = ranker.score(X)
     order = np.argsort(-scores, kind="stable")[:top]
-    columns: dict[str, Any] = {
-        "rank": np.arange(1, order.size + 1),
-        "row": order + 1,
-        "score": scores[order],
-        "positive": [ranker.positive_label] * order.size,
-        "called": scores[order] > 0,
-    }
+    found = (
+        np.arange(1, order.size + 1),
+        order + 1,
+        scores[order],
+        [ranker.positive_label] * order.size,
+        scores[order] > 0,
+    )
+    columns: dict[str, Any] = dict(zip(made, found, strict=True))
     for name in column or ():
         if source is None or name not in source.column_names:
             raise InputError(f"{table}: no column {name!r} to carry along.")
+        refuse_repeated(table, source.column_names, [name])
         columns[name] = source[name].take(pa.array(order))
     ranked = pa.table(columns)
     if output is None:
@@ -242,8 +254,12 @@ def evaluate(
 
 
 def _rule(text: str) -> "Rule":
-    name, _, number = text.partition("=")
-    return (name, _number("--threshold", number)) if number else name
+    from telic.auc.thresholds import check_rule
+
+    name, equals, number = text.partition("=")
+    rule: Rule = (name, _number("--threshold", number)) if equals else name
+    check_rule(rule)
+    return rule
 
 
 def _number(option: str, text: str) -> float:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from telic.cli.options import finite
+
 app = typer.Typer(help="Rank rare events: fit, rank, evaluate, compare.", no_args_is_help=True)
 
 Table = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or libsvm file.")]
@@ -26,9 +28,19 @@ ScalingName = Annotated[
 Solver = Annotated[str, typer.Option(help="auto, exact, cg, spam, vrspam, spdam, …")]
 Penalty = Annotated[str, typer.Option(help="l2 or elasticnet.")]
 Beta = Annotated[str, typer.Option(help="Ridge weight, or 'cv' for 5-fold cross-validation.")]
-Beta1 = Annotated[float, typer.Option(help="Weight of the absolute values (elasticnet).")]
+Beta1 = Annotated[
+    float, typer.Option(help="Weight of the absolute values (elasticnet).", callback=finite)
+]
 Threshold = Annotated[str, typer.Option(help="prior, youden, cost=C or top_k=K.")]
 Model = Annotated[Path, typer.Option(help="Model folder.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", help="Write an HTML report here.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
-Seed = Annotated[int, typer.Option(help="Seed of splits and of stochastic solvers.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=2**32 - 1,  # scikit-learn's splits take no larger one
+        metavar="<int>",
+        help="Seed of splits and of stochastic solvers.",
+    ),
+]

@@ -19,11 +19,11 @@ from telic.cli.completion.options import (
     app,
     holds_compositions,
     protocols_of,
-    refuse_given,
     relevances_of,
 )
 from telic.cli.console import Overwrite, print_facts, print_json
 from telic.cli.jobs import Cluster, Memory, Piece, SkipBadPartitions, Work, job_of, tell_job
+from telic.cli.options import refuse_given
 from telic.cli.progress import console
 from telic.errors import InputError
 

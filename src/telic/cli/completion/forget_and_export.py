@@ -53,16 +53,28 @@ def forget(
         with closing(Client(service, key=key, timeout=600.0)) as client:
             erased = client.forget(names[0])
         known, rows, records = erased["model"], erased["rows"], erased["records"]
+        of_database = f"{rows} rows erased from the database"
         where = f"{service} knows no such user"
     else:
         if len(names) != 2 or key_file:
             raise InputError("name the model folder and the user; --key-file goes with --service.")
-        known, rows, records = _erase(Path(names[0]), names[1], database, recorded)
-        where = f"neither {names[0]} nor its database knows this user"
+        from telic.serve.operation.settings import database_beside
+
+        model = Path(names[0])
+        beside = Path(database_beside(model).removeprefix("sqlite:///"))
+        if not database and beside.exists():
+            database = database_beside(model)
+        known, rows, records = _erase(model, names[1], database, recorded)
+        of_database = (
+            f"{rows} rows erased from the database" if database else f"no database is at {beside}"
+        )
+        where = f"neither {model} nor its database knows this user"
+        if not database:
+            where = f"{model} does not know this user, and {of_database}"
     if not known and not rows and not records:
         raise InputError(f"{where}. Check the id; that of a tenant's user is TENANT:ID.")
     said = "erased from the model" if known else "not in the model"
-    said += f"; {rows} rows erased from the database"
+    said += f"; {of_database}"
     if recorded or service:
         said += f"; {records} records erased" + (f" from {recorded}" if recorded else "")
     typer.echo(said)
@@ -75,16 +87,29 @@ def _erase(
     from telic.completion import Completer
     from telic.completion.box.completer import erase_user
 
-    known = erase_user(model, user)
-    completer = Completer.load(model)
-    if user in completer.users:
-        raise ModelError(f"{model}: still knows the user. Is something else writing to it?")
-    beside = model.with_name(model.name + ".sqlite")
-    rows = 0
-    if database or beside.exists():
+    if database:
+        from telic.data.databases import refuse_absent
         from telic.serve.state.store import Store, StoreError
 
-        store = Store(database or f"sqlite:///{beside}", completer)
+        refuse_absent(database)
+    if recorded:
+        from telic.serve.state.composition_recorder import erase
+        from telic.serve.state.composition_recorder import recorded as records_in
+
+        if not records_in(recorded):
+            raise InputError(
+                f"--recorded {recorded}: holds no records of a service. Check the name, or leave "
+                "it out if the service recorded nothing."
+            )
+        recorded = recorded.resolve()
+    whole = model.resolve()  # "." is the old folder once a new one stands in its place
+    known = erase_user(whole, user)
+    completer = Completer.load(whole)
+    if user in completer.users:
+        raise ModelError(f"{model}: still knows the user. Is something else writing to it?")
+    rows = 0
+    if database:
+        store = Store(database, completer)
         try:
             rows, left = store.forget(user)[0], store.forget(user)[0]
         except StoreError as error:
@@ -93,12 +118,7 @@ def _erase(
             store.close()
         if left:
             raise ModelError("the database was written to in the meantime. Name the --service.")
-    records = 0
-    if recorded:
-        from telic.serve.state.composition_recorder import erase
-
-        records = erase(recorded, user)
-    return known, rows, records
+    return known, rows, erase(recorded, user) if recorded else 0
 
 
 @app.command()

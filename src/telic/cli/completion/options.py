@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from telic.cli.options import finite
 from telic.cli.progress import console
 from telic.errors import InputError
 
@@ -34,13 +35,17 @@ MinUsers = Annotated[
 ]
 SessionGap = Annotated[
     float,
-    typer.Option(help="Signals: minutes without a search that end a session.", min=0.1),
+    typer.Option(
+        help="Signals: minutes without a search that end a session.", min=0.1, callback=finite
+    ),
 ]
 SkipBadRows = Annotated[
     bool,
     typer.Option("--skip-bad-rows", help="Leave out and count rows that break the contract."),
 ]
-Window = Annotated[float, typer.Option(help="Minutes for which an opened app counts.", min=0)]
+Window = Annotated[
+    float, typer.Option(help="Minutes for which an opened app counts.", min=0, callback=finite)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
 CatalogueFile = Annotated[
@@ -63,14 +68,6 @@ def composition_log(log: Path, *, skip: bool) -> "CompositionLog":
     for reason, count in read.skipped.items():
         console.print(f"{log}: skipped {count} rows: {reason}", soft_wrap=True)
     return read
-
-
-def refuse_given(context: typer.Context, names: Sequence[str], why: str) -> None:
-    """Refuse options of the command line that would change nothing."""
-    for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InputError(f"--{name.replace('_', '-')} changes nothing {why}. Leave it out.")
 
 
 def holds_compositions(files: Sequence[Path]) -> bool:

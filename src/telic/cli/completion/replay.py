@@ -65,7 +65,9 @@ def trial(
     import pyarrow as pa
 
     from telic.completion.evaluation.trial import judge_interleaving, judge_trial
+    from telic.data.tables import refuse_twice
 
+    refuse_twice(recorded)
     tables = [_recorded(path) for path in recorded]
     table = pa.concat_tables(tables, promote_options="default")
     if "teams" in table.column_names and "arm" not in table.column_names:

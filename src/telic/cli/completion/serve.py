@@ -18,8 +18,9 @@ from telic.cli.completion.fit import (
     columns_of,
     edited,
 )
-from telic.cli.completion.options import MinUsers, app, refuse_given
+from telic.cli.completion.options import MinUsers, app
 from telic.cli.console import print_facts
+from telic.cli.options import refuse_given
 from telic.cli.progress import console
 from telic.errors import InputError
 

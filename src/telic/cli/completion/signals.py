@@ -15,9 +15,9 @@ from telic.cli.completion.options import (
     Window,
     app,
     holds_compositions,
-    refuse_given,
 )
 from telic.cli.console import Overwrite, print_json, show
+from telic.cli.options import refuse_given
 from telic.cli.progress import console, steps
 
 

@@ -13,6 +13,7 @@ from telic.cli.completion.options import (
     check_log,
 )
 from telic.cli.console import Overwrite
+from telic.cli.options import finite
 from telic.cli.progress import console
 from telic.errors import InputError
 
@@ -28,7 +29,8 @@ def simulate(
         float | None,
         typer.Option(
             help="Probability that a typical user looks at a list in mid-word; "
-            "default: the setting's own."
+            "default: the setting's own.",
+            callback=finite,
         ),
     ] = None,
     users: Annotated[int, typer.Option(help="People who type.", min=1)] = 200,
@@ -51,7 +53,10 @@ def simulate(
         bool, typer.Option("--phones", help="Give the typists phones with apps.")
     ] = False,
     strength: Annotated[
-        float, typer.Option(help="With --phones: share of queries caused by an app.", min=0, max=1)
+        float,
+        typer.Option(
+            help="With --phones: share of queries caused by an app.", min=0, max=1, callback=finite
+        ),
     ] = 0.5,
     independent: Annotated[
         bool,

@@ -17,6 +17,7 @@ from telic.cli.jobs import (
     steps_or_job,
     tell_job,
 )
+from telic.cli.options import refuse_ending
 from telic.cli.privacy.files import (
     find_truth,
     read_steps,
@@ -114,6 +115,7 @@ def attack(
     reads = [auxiliary, target, rules, steps, None if truth in TRUTHS else truth]
     if candidates is not None:
         check_output(candidates, kind="candidates", reads=reads, overwrite=overwrite)
+        refuse_ending("--candidates", candidates, "Parquet", ".parquet")
     repeated = read_steps(steps)
     override = None if rules is None else read_json(rules, dict, RULES)
     with (

@@ -97,11 +97,12 @@ def write_candidates(
                 writer.write_table(pa.table(columns, schema=schema))
 
 
-def write_parquet(path: Path, table: Any) -> None:
-    """Write a table, whole or not at all."""
+def write_key(path: Path, table: Any) -> None:
+    """Write who is who, whole or not at all, for its owner alone to read."""
     import pyarrow.parquet as pq
 
     from telic.data import atomic_path
 
     with atomic_path(path) as temporary:
+        temporary.touch(mode=0o600)
         pq.write_table(table, temporary)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_json
+from telic.cli.options import finite, refuse_given
 from telic.cli.privacy.files import split_names
 from telic.cli.privacy.options import AsJson, Seed, app
 from telic.cli.progress import steps as steps_shown
@@ -14,6 +15,8 @@ from telic.errors import InputError
 if TYPE_CHECKING:
     from telic.hin import Network
 
+GRAPHML = (".graphml", ".xml")
+
 
 @app.command()
 def simulate(
@@ -21,15 +24,25 @@ def simulate(
     users: Annotated[int, typer.Option(help="Users of the auxiliary network.", min=2)] = 20_000,
     links: Annotated[
         int | None,
-        typer.Option(help="Links of the auxiliary network. Default: 24.6 per user, as in t.qq."),
+        typer.Option(
+            min=0,
+            metavar="<int>",
+            help="Links of the auxiliary network. Default: 24.6 per user, as in t.qq.",
+        ),
     ] = None,
     size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
-    density: Annotated[float, typer.Option(help="Density of the published part.")] = 0.01,
+    density: Annotated[
+        float, typer.Option(help="Density of the published part.", callback=finite)
+    ] = 0.01,
     isolated: Annotated[
-        float | None, typer.Option(help="Share of the published users without out-links.")
+        float | None,
+        typer.Option(help="Share of the published users without out-links.", callback=finite),
     ] = None,
     growth: Annotated[
-        float, typer.Option(help="Share of links and tweets added since the publication.")
+        float,
+        typer.Option(
+            help="Share of links and tweets added since the publication.", callback=finite
+        ),
     ] = 0.1,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -60,6 +73,7 @@ def simulate(
 
 @app.command()
 def convert(
+    context: typer.Context,
     source: Annotated[
         Path,
         typer.Argument(
@@ -104,12 +118,18 @@ def convert(
     from telic.data import check_output
     from telic.hin import project as projected
     from telic.hin import write_edge_list, write_graphml, write_network
+    from telic.hin.csv_tables import named_files
 
     if (project is None) != (path is None):
         raise InputError("--project and --path go together: a node type, and how it is linked.")
     written = {".graphml": ("GraphML", write_graphml), ".csv": ("CSV", write_edge_list)}
-    kind, write = written.get(out.suffix, ("network", write_network))
-    check_output(out, kind=kind, reads=[source], overwrite=overwrite)
+    kind, write = written.get(out.suffix.lower(), ("network", write_network))
+    described = source.suffix.lower() == ".json"
+    reads = [source, *(named_files(source) if described else ())]
+    check_output(out, kind=kind, reads=reads, overwrite=overwrite)
+    if described or source.is_dir() or source.suffix.lower() in GRAPHML:
+        of_lists = ("columns", "header", "undirected", "duplicates")
+        refuse_given(context, of_lists, f"for {source}, which is no edge list")
     with steps_shown("convert", 2) as begin:
         begin("reading")
         network = _read(source, columns, header, undirected, duplicates)
@@ -146,13 +166,13 @@ def _read(
 ) -> "Network":
     from telic.hin import read_edge_list, read_graphml, read_kdd_cup_2012, read_network, read_tables
 
-    if source.suffix == ".json":
+    if source.suffix.lower() == ".json":
         return read_tables(source)
     if (source / "user_profile.txt").is_file():
         return read_kdd_cup_2012(source)
     if source.is_dir():
         return read_network(source)
-    if source.suffix in (".graphml", ".xml"):
+    if source.suffix.lower() in GRAPHML:
         return read_graphml(source)
     return read_edge_list(
         source,

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from telic.cli.options import finite
+
 app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
 
 NetworkFolder = Annotated[Path, typer.Argument(help="A network folder (schema.json, Parquet).")]
@@ -44,23 +46,26 @@ Joint = Annotated[
 Added = Annotated[
     float,
     typer.Option(
-        help="Share of a person's published links that may be false or unknown to the intruder."
+        help="Share of a person's published links that may be false or unknown to the intruder.",
+        callback=finite,
     ),
 ]
 Changed = Annotated[
     float,
     typer.Option(
-        help="Share of these links whose strength may differ from what the intruder knows."
+        help="Share of these links whose strength may differ from what the intruder knows.",
+        callback=finite,
     ),
 ]
 Missing = Annotated[
     float,
     typer.Option(
         help="Share of a person's known links that may be missing in the release; 1: any number, "
-        "as in a network that grew."
+        "as in a network that grew.",
+        callback=finite,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="<int>", help="Same seed, same result.")]
 Steps = Annotated[
     Path | None,
     typer.Option(

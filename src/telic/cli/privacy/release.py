@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_json, show
-from telic.cli.privacy.files import read_steps, split_names, write_parquet
+from telic.cli.options import finite, refuse_ending, refuse_given
+from telic.cli.privacy.files import read_steps, split_names, write_key
 from telic.cli.privacy.options import (
     Added,
     AsJson,
@@ -28,24 +29,30 @@ from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
 from telic.report.table import Table
 
-MaxRisk = Annotated[float | None, typer.Option(help="Highest mean risk R(T) you accept.")]
+MaxRisk = Annotated[
+    float | None, typer.Option(help="Highest mean risk R(T) you accept.", callback=finite)
+]
 MaxHighest = Annotated[
     float | None,
     typer.Option(
-        help="Highest risk you accept for anybody; at 0.2 at least five users must look alike."
+        help="Highest risk you accept for anybody; at 0.2 at least five users must look alike.",
+        callback=finite,
     ),
 ]
 MaxUnique = Annotated[
-    float | None, typer.Option(help="Highest share of users who are alone of their kind.")
+    float | None,
+    typer.Option(help="Highest share of users who are alone of their kind.", callback=finite),
 ]
 WEIGHTS = 'an object such as {"yob": 2, "follow": 0.5}'
 MaxTail = Annotated[
-    float | None, typer.Option(help="Highest mean risk of the 1 % of users who are worst off.")
+    float | None,
+    typer.Option(help="Highest mean risk of the 1 % of users who are worst off.", callback=finite),
 ]
 
 
 @app.command()
 def anonymise(
+    context: typer.Context,
     network: NetworkFolder,
     out: Annotated[Path, typer.Argument(help="Folder to write the release to.")],
     steps: Steps = None,
@@ -87,6 +94,8 @@ def anonymise(
     from telic.privacy.utility.utility_loss import STRUCTURE_USERS, utility_loss
 
     check_output(out, kind="network", reads=[network, steps], overwrite=overwrite)
+    if keep_ids:
+        refuse_given(context, ["key", "public"], "beside --keep-ids, which replaces no id")
     if key is not None:
         if key.resolve().is_relative_to(out.resolve()):
             raise InputError(
@@ -94,6 +103,7 @@ def anonymise(
                 "folder."
             )
         check_output(key, kind="key", reads=[network, steps], overwrite=overwrite)
+        refuse_ending("--key", key, "Parquet", ".parquet")
     todo = read_steps(steps)
     net = read_network(network)
     node_type = target_type(net, node_type)
@@ -111,7 +121,7 @@ def anonymise(
                 release, seed=draw, node_type=node_type, public=split_names(public) or ()
             )
             if key is not None:
-                write_parquet(key, secret)
+                write_key(key, secret)
         write_network(schema_only(release), out)
     unnamed = sorted(
         {
@@ -184,7 +194,9 @@ def advise(
     max_tried: Annotated[
         int, typer.Option(min=1, help="Judge about this many releases at most.")
     ] = 3000,
-    seconds: Annotated[float, typer.Option(min=1, help="Longest search, in seconds.")] = 300,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Longest search, in seconds.", callback=finite)
+    ] = 300,
     resume: Annotated[
         Path | None,
         typer.Option(help="File that keeps what was judged; the next search goes on from it."),

@@ -28,7 +28,8 @@ from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.groups import FEEDBACK
 from telic.completion.signals.ranker import SignalRanker
 from telic.data import load_model, save_model
-from telic.data.saved_models import hashes, on_disk
+from telic.data.object_storage import place
+from telic.data.saved_models import adopt, hashes, on_disk
 from telic.errors import InputError, ModelError
 
 KIND = "completer"
@@ -487,10 +488,17 @@ class Completer:
 
 
 def erase_user(folder: str | Path, user: str) -> bool:
-    """Write a model folder anew without a user; return whether it knew the user."""
+    """Write a model folder anew without a user; return whether it knew the user.
+
+    The folder may be a copy, or a link to it.
+    """
+    found = place(folder)
+    folder = found.resolve() if isinstance(found, Path) else folder
     completer = Completer.load(folder)
     known = user in completer.users
     if known:
+        if isinstance(folder, Path):
+            adopt(folder)
         completer.without(user).save(folder)
     return known
 

@@ -1,14 +1,14 @@
 """What an editor says of suggestions: what is never shown, and what means the same."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from telic.completion.engine.folding import fold
 from telic.completion.engine.words import words_of
-from telic.data.pieces import open_pieces
+from telic.data.pieces import open_pieces, text_lines
 from telic.errors import InputError
 
 VARIANTS = 8
@@ -29,7 +29,7 @@ class DenyList:
     Raises
     ------
     InputError
-        If a rule is empty or no regular expression.
+        If a rule is empty, a star alone, or no regular expression.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class DenyList:
             starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
                 patterns.append(_compiled(rule[1:-1]))
-            elif not fold(rule[1:-1] if starred else rule):
+            elif not fold(rule[1:-1] if starred else rule) or rule.strip() == "*":
                 raise InputError(f"deny rule {rule!r}: expected a phrase, *part* or /pattern/.")
             elif starred:
                 inside.append(re.escape(fold(rule[1:-1])))
@@ -65,7 +65,7 @@ class DenyList:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read a text file of rules, one a line."""
-        return cls(tuple(_lines(path)))
+        return _read(path, cls, str)
 
     def denies(self, text: str) -> bool:
         """Say whether a phrase is never to be suggested."""
@@ -111,7 +111,7 @@ class Synonyms:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read a text file: a group a line, separated by commas."""
-        return cls(tuple(tuple(part.strip() for part in line.split(",")) for line in _lines(path)))
+        return _read(path, cls, lambda line: tuple(part.strip() for part in line.split(",")))
 
     def variants(self, typed: str) -> list[str]:
         """Return what was typed with one of its parts said in another way, at most `VARIANTS`."""
@@ -139,8 +139,20 @@ def kept(texts: Iterable[str], deny: DenyList | None) -> list[str]:
     return [text for text in texts if deny is None or not deny.denies(text)]
 
 
-def _lines(path: str | Path) -> Sequence[str]:
+def _read(
+    path: str | Path, kind: Callable[[tuple[Any, ...]], Any], rule: Callable[..., Any]
+) -> Any:
+    """Make a `kind` of the rules of a text file, one a line; an error names the line."""
     pieces = open_pieces(path)
     if pieces.columns:
         raise InputError(f"{path}: expected a text file (.txt), one rule a line.")
-    return [line for piece in pieces.read(["line"]) for line in piece["line"].to_pylist()]
+    lines = [line for piece in pieces.read(["line"]) for line in piece["line"].to_pylist()]
+    try:
+        return kind(tuple(map(rule, lines)))
+    except InputError:
+        for number, line in text_lines(Path(path)):
+            try:
+                kind((rule(line.rstrip("\r\n")),) if line.strip() else ())
+            except InputError as error:
+                raise InputError(f"{path}: line {number}: {error}") from None
+        raise

@@ -17,6 +17,7 @@ from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import Pieces, open_pieces
 from telic.data.queries import QueryLog, joined_group, read_query_log
 from telic.data.recognised_columns import Shape, shape_of
+from telic.data.tables import refuse_twice
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
 
@@ -108,10 +109,11 @@ def read_sources(
     Raises
     ------
     InputError
-        If a file cannot be read or told, or a row cannot be used.
+        If a file cannot be read or told, is given twice, or a row cannot be used.
     """
     if not paths:
         raise InputError("no file was given. Name a list of phrases, a query log or both.")
+    refuse_twice(paths)
     lists: list[PhraseList] = []
     logs: list[QueryLog] = []
     compositions: list[Path] = []

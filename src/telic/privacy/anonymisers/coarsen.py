@@ -110,8 +110,8 @@ def generalise(
 ) -> Network:
     """Round a numeric attribute down to a multiple of `width`."""
     node_type = target_type(network, node_type)
-    if not width > 0:
-        raise InputError(f"width is {width}, expected more than 0.")
+    if not 0 < width < np.inf:
+        raise InputError(f"width is {width}, expected a finite number > 0.")
     column = _attribute(network, node_type, attribute)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InputError(f"attribute {attribute!r} is {column.type}: only numbers have widths.")

@@ -151,8 +151,9 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and _is_number(value) and value >= 0
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # JSON's readers take NaN and Infinity, too, and numbers of any length.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63

@@ -4,7 +4,8 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ import tomlkit
 from telic.data.own_outputs import refuse_unwritable
 from telic.errors import InputError
 from telic.serve.callers.tokens import digest_of, new_key
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _FLAGS = ("visitors", "admin", "editor")
@@ -72,28 +78,46 @@ def add_key(
 
     Everything else in the file stays as it is written, comments too.
     """
-    path, document = Path(path), tomlkit.document()
-    if path.exists():
-        read_tenants(path)
-        document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    table, key = document.setdefault(name, {}), new_key()
-    # On a line of its own: tomlkit's `append` after a comment writes what is no TOML.
-    table.setdefault("keys", []).add_line(digest_of(key))
-    for given in origins:
-        origin = checked_origin(given, f"{path}: [{name}]")
-        if origin not in table.setdefault("origins", []):
-            table["origins"].add_line(origin)
-    for flag, wanted in zip(_FLAGS, (visitors, admin, editor), strict=True):
-        if wanted:
-            table[flag] = True
-    text = tomlkit.dumps(document)
-    _tenant(path, name, tomllib.loads(text)[name])
+    path = Path(path)
     refuse_unwritable(path)
-    # A temporary file is its owner's alone.
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        file.write(text)
-    os.replace(file.name, path)
+    with _alone(path.parent):
+        document = tomlkit.document()
+        if path.exists():
+            read_tenants(path)
+            document = tomlkit.parse(path.read_text(encoding="utf-8"))
+        table, key = document.setdefault(name, {}), new_key()
+        # On a line of its own: tomlkit's `append` after a comment writes what is no TOML.
+        table.setdefault("keys", []).add_line(digest_of(key))
+        for given in origins:
+            origin = checked_origin(given, f"{path}: [{name}]")
+            if origin not in table.setdefault("origins", []):
+                table["origins"].add_line(origin)
+        for flag, wanted in zip(_FLAGS, (visitors, admin, editor), strict=True):
+            if wanted:
+                table[flag] = True
+        text = tomlkit.dumps(document)
+        _tenant(path, name, tomllib.loads(text)[name])
+        # A temporary folder and its files are their owner's alone.
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            file = Path(folder, path.name)
+            file.touch(mode=0o600)
+            file.write_text(text, encoding="utf-8")
+            os.replace(file, path)
     return key
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let no other process add a key to a file of this folder in the meantime."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def checked_origin(origin: str, where: str) -> str:
@@ -101,7 +125,9 @@ def checked_origin(origin: str, where: str) -> str:
     try:
         parts = urlsplit(origin)
         usual = f"{parts.scheme}://{parts.netloc}".lower()
-        good = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        good = (
+            parts.scheme in ("http", "https") and parts.hostname and not set("@*") & {*parts.netloc}
+        )
     except ValueError:
         usual, good = "", False
     if not good or usual != origin.lower().rstrip("/"):

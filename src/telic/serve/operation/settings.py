@@ -217,11 +217,16 @@ class Settings:
 
 def compacted_beside(model: str | Path) -> str:
     """Return the name of a folder beside a model folder."""
-    folder = Path(model)
-    return str(folder.with_name(folder.name + ".compacted"))
+    return str(_beside(model, ".compacted"))
 
 
 def database_beside(model: str | Path) -> str:
     """Return the URL of an SQLite file beside a model folder."""
+    return f"sqlite:///{_beside(model, '.sqlite')}"
+
+
+def _beside(model: str | Path, ending: str) -> Path:
     folder = Path(model)
-    return f"sqlite:///{folder.with_name(folder.name + '.sqlite')}"
+    if folder.name in ("", ".."):  # "." has no name of its own
+        folder = folder.resolve()
+    return folder.with_name(folder.name + ending) if folder.name else folder / ending

@@ -222,6 +222,10 @@ def study_of(
     results : path
         File that keeps finished runs.
     """
+    known = {cell.data for table in tables for cell in table.cells}
+    for name in only or ():
+        if name not in known:
+            raise InputError(f"set {name!r} is in no table. Those are {', '.join(sorted(known))}.")
     if not (data_folder(data) / "ml").is_dir():
         raise InputError(
             f"{data_folder(data) / 'ml'}: not found. Set TELIC_DATA to the folder that holds "
