@@ -1,5 +1,6 @@
 """AmazonQAC (arXiv 2411.04129): signals at real prefixes, on the published test split."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -151,17 +152,19 @@ def _as_log(rows: pa.Table) -> tuple[QueryLog, np.ndarray, np.ndarray]:
 
     What is to be tested counts as no submission: the next ones must not learn from it.
     """
-    terms, sessions = (one_chunk(rows[n]).dictionary_encode() for n in ("term", "session"))
+    terms, sessions = one_chunk(rows["term"]), one_chunk(rows["session"])
     texts = terms.dictionary.to_pylist()
     query = terms.indices.to_numpy(zero_copy_only=False).astype(np.int32)
     tested = one_chunk(rows["tested"]).to_numpy(zero_copy_only=False)
     forms = [fold(text) for text in texts]
-    typed = np.array(
-        [
+    prefixes = chain.from_iterable(piece.to_pylist() for piece in rows["typed"].chunks)
+    typed = np.fromiter(
+        (
             len(prefix) if prefix and forms[q].startswith(prefix) else 0
-            for q, prefix in zip(query, map(_folded, rows["typed"].to_pylist()), strict=True)
-        ],
-        np.int64,
+            for q, prefix in zip(query, map(_folded, prefixes), strict=True)
+        ),
+        np.int32,
+        len(rows),
     )
     log = QueryLog(
         texts,

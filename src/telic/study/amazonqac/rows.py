@@ -17,10 +17,12 @@ from telic.errors import InputError
 
 TRAIN = ("session_id", "prefixes", "final_search_term", "search_time")
 TEST = ("session_id", "past_search_terms", "prefix", "prefix_typed_time", "final_search_term")
+CODED = pa.dictionary(pa.int32(), pa.string())
+"""Text that many rows share: 40 million rows would take gigabytes as it stands."""
 SCHEMA = pa.schema(
     [
-        ("session", pa.string()),
-        ("term", pa.string()),
+        ("session", CODED),
+        ("term", CODED),
         ("at", pa.int64()),
         ("typed", pa.string()),
         ("tested", pa.bool_()),
@@ -168,7 +170,8 @@ def _table(
     *,
     tested: bool,
 ) -> pa.Table:
-    columns = [session, term, pa.array(at), pa.array(typed, pa.string())]
+    coded = session.cast(CODED), term.cast(pa.string()).cast(CODED)
+    columns = [*coded, pa.array(at), pa.array(typed, pa.string())]
     return pa.table([*columns, pa.array(np.full(len(at), tested))], schema=SCHEMA)
 
 
