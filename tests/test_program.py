@@ -79,8 +79,13 @@ def test_a_service_with_a_handler_of_its_own_takes_its_time():
 
 def test_ctrl_c_while_importing_prints_nothing(monkeypatch):
     monkeypatch.setattr(__main__, "_unwind_on_sigterm", lambda: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(SystemExit) as ended:
-        __main__.main()
+    # What runs in the background of a script ignores Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            __main__.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended.value.code == 130
 
 
