@@ -80,7 +80,6 @@ def examination(item: np.ndarray, rank: np.ndarray, chosen: np.ndarray) -> np.nd
         return scipy.sparse.csr_array((counted.astype(float), (codes, rank - 1)), shape)
 
     shown, choices = times(np.ones(len(rank))), times(chosen)
-    choices.eliminate_zeros()
     _comparable(shown, choices)
     of_item, of_rank = choices.sum(axis=1), choices.sum(axis=0)
     shown, of_item = shown[of_item > 0], of_item[of_item > 0]
