@@ -359,6 +359,11 @@ def test_times_are_no_strengths(tmp_path):
         read_edge_list(file)
     file.write_text("src dst ts\n1 2 0\n2 3 20\n1 2 40\n")
     assert read_edge_list(file).links["link"].strength.tolist() == [2, 1]
+    # Events that each occur once are counted too; lines without a time are no events.
+    file.write_text("src dst ts\n1 2 0\n2 3 20\n")
+    assert read_edge_list(file).links["link"].strength.tolist() == [1, 1]
+    file.write_text("src dst\n1 2\n2 3\n")
+    assert read_edge_list(file).schema.link("link").strength is None
     # Strengths stay strengths.
     file.write_text("1 2 3\n2 3 1\n3 1 2\n")
     assert read_edge_list(file).links["link"].strength.tolist() == [3, 1, 2]

@@ -1,6 +1,7 @@
 """One adversary: what risk counts, what the attack finds, and what the words say."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -167,7 +168,9 @@ def test_links_to_films_give_everybody_away():
 
 def test_words_name_all_that_is_seen_and_what_is_not():
     network = films(np.random.default_rng(1))
-    said = Adversary.of(network, node_type="user").words()
+    everything = Adversary.of(network, node_type="user")
+    assert everything.unseen == ()
+    said = everything.words()
     for words in (
         "country",
         "In-links".lower(),
@@ -181,6 +184,9 @@ def test_words_name_all_that_is_seen_and_what_is_not():
     )
     assert "no attribute" in less.words()
     assert "unknown to the intruder: country, saw links, ids of film" in less.words()
+    # Ids that were replaced are not published, so nothing is assumed of them.
+    hidden = replace(network, schema=replace(network.schema, pseudonyms=frozenset({"film"})))
+    assert Adversary.of(hidden, node_type="user").unseen == ()
     near = Adversary.of(network, node_type="user", in_links=False, joint=False, distance=1)
     assert "out-links alone, of type saw" in near.words()
     assert "1 link far" in near.words()
