@@ -274,3 +274,18 @@ def test_where_the_static_order_is_kept_is_said_in_words(anywhere, bins, users, 
         who = np.arange(len(users))
         found = gate.open(who, np.full(len(users), n)).tolist()
         assert found == [opens and flag == "1" for flag in users]
+
+
+def test_the_noise_of_a_users_mean_gain_is_pooled_within_users():
+    rng = np.random.default_rng(0)
+    user = np.array([0, 0, 0, 1, 1, 3, 3, 3, 3, 2])
+    gain = rng.normal(user, 1.0)
+    rows = np.ones(10, bool)
+    mean, noise, count = do_no_harm._by_user(gain, user, rows, 5)
+    own = [gain[user == u] for u in range(4)]
+    pooled = sum(((each - each.mean()) ** 2).sum() for each in own) / (10 - 4)
+    assert mean[:4] == pytest.approx([each.mean() for each in own])
+    assert noise[:4] == pytest.approx([pooled / len(each) for each in own])
+    assert count.tolist() == [3, 2, 1, 4, 0]
+    # Nobody has two rows: the noise cannot be told.
+    assert np.isinf(do_no_harm._by_user(gain, np.arange(10), rows, 10)[1]).all()
