@@ -152,7 +152,7 @@ def test_a_line_of_libsvm_that_no_reader_takes_is_named(line, message, tmp_path)
         ("none.csv", None, "none.csv: not found"),
         ("rows.doc", "a,b", "rows.doc: ending '.doc' is not known"),
         ("rows.parquet", "a,b", "rows.parquet: cannot be read"),
-        ("rows.csv", "a,b\n1\n", "rows.csv: cannot be read"),
+        ("rows.csv", "a,b\n1\n", "rows.csv: row 1: has 1 cells, expected 2"),
         ("rows.svm", "1 1:2\nnan 1:3\n", "row 2: the label is nan. Drop the row"),
         ("rows.txt", "1 1:2\n0 1:3 4:inf\n", "row 2, column 4: inf, expected a finite number"),
         ("rows.svm", "1 2:1 1:1\n", "column 1, expected columns that .*; the one before is 2"),

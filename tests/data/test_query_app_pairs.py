@@ -78,9 +78,12 @@ def test_openings_come_from_a_table_too_and_a_broken_file_is_named(tmp_path):
     table = pa.table({"user_id": ["0"], "timestamp": [NOON], "app_name": ["Maps"]})
     assert read_app_usage(table)["app"].to_pylist() == ["Maps"]
     file = tmp_path / "lsapp.tsv"
-    for text in ("user_id\ttimestamp\n0\n1\t2\t3\n", ""):
+    for text, wrong in (
+        ("user_id\ttimestamp\n0\n1\t2\t3\n", "row 1: has 1 cells, expected 2"),
+        ("", "cannot be read .*[Ee]mpty"),
+    ):
         file.write_text(text)
-        with pytest.raises(InputError, match=r"lsapp.tsv: not a readable tab-separated file"):
+        with pytest.raises(InputError, match=f"lsapp.tsv: {wrong}"):
             read_app_usage(file)
 
 

@@ -131,6 +131,18 @@ def test_what_was_read_is_kept_and_not_read_again(folder, tmp_path, monkeypatch)
         Source(folder, share=0.5).read(tmp_path, lambda step: None)
 
 
+def test_what_an_earlier_telic_kept_as_plain_text_is_taken(folder, tmp_path):
+    source = Source(folder, share=1.0)
+    read = source.read(tmp_path, lambda text: None)
+    for kept in tmp_path.glob("part-*.parquet"):
+        plain = pq.read_table(kept)
+        for name in ("session", "term"):
+            place = plain.column_names.index(name)
+            plain = plain.set_column(place, name, plain[name].cast(pa.string()))
+        pq.write_table(plain, kept)
+    assert source.read(tmp_path, lambda text: None).to_pylist() == read.to_pylist()
+
+
 def test_the_session_is_found_to_tell_what_follows(folder, tmp_path):
     report = amazonqac.study(Steps(), data=folder, share=1.0)
     rows = {row[""]: row for row in report.tables[0].records()}

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
-from telic.data.csv_separators import separator_of
+from telic.data.csv_separators import csv_table, separator_of
 from telic.data.tables import refuse_repeated
 from telic.errors import InputError
 
@@ -55,45 +55,22 @@ def read_table(
         raise InputError(
             f"{path}: ending {ending!r} is not known, expected .csv, .tsv, .parquet or .libsvm."
         )
-    try:
-        if ending == ".parquet":
+    if ending == ".parquet":
+        try:
             table = parquet.read_table(path)
-        else:
-            delimiter = "\t" if ending == ".tsv" else separator_of(path)
-            table = csv.read_csv(
-                path,
-                read_options=csv.ReadOptions(use_threads=False),  # else no error names its row
-                parse_options=csv.ParseOptions(delimiter=delimiter),
-                convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
-            )
-    except (pa.ArrowInvalid, ValueError, OSError) as error:
-        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
-    if ending != ".parquet":
-        _no_other_encoding(table, path)
+        except (pa.ArrowInvalid, ValueError, OSError) as error:
+            raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
+    else:
+        delimiter = "\t" if ending == ".tsv" else separator_of(path)
+        table = csv_table(
+            path,
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
+        )
         table = _with_decimal_points(table, texts) if delimiter == ";" else table
     if not len(table):
         raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
     return table
-
-
-def _no_other_encoding(table: pa.Table, path: Path) -> None:
-    """Refuse text that is not in UTF-8, which Arrow takes for bytes."""
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_binary(column.type):
-            row = next(
-                row for row, cell in enumerate(column.to_pylist(), 1) if not _in_utf8(cell or b"")
-            )
-            raise InputError(
-                f"{path}: row {row}: {name!r} is no text in UTF-8. Write the file in UTF-8."
-            )
-
-
-def _in_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:

@@ -1,11 +1,16 @@
-"""How a CSV file is opened: compressed or not, and what separates its cells."""
+"""How a CSV file is read: compressed or not, what separates its cells, and what is wrong where."""
 
 import gzip
 import re
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.csv
+
+from telic.errors import InputError
 
 TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 """What Arrow says of a row with too few or too many cells; it counts the header as a row."""
@@ -51,6 +56,56 @@ def fault_of(lines: IO[bytes], error: Exception, *, names: int = 1) -> str | Non
             "column. Mend it: is a separator missing, or one inside of a cell without quotes?"
         )
     return None
+
+
+def csv_table(
+    path: Path, *, names: Sequence[str] | None = None, block_size: int | None = None, **options: Any
+) -> pa.Table:
+    """Read a CSV file whole; several threads do, and where they cannot, one that names the row.
+
+    Parameters
+    ----------
+    path : path
+    names : sequence of str, optional
+        Of the columns, if the file has no line of names.
+    block_size : int, optional
+        Bytes of the longest row.
+    **options
+        ``parse_options`` and ``convert_options`` of Arrow's `read_csv`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no text in UTF-8; see `fault_of`.
+    """
+
+    def read(use_threads: bool) -> pa.Table:
+        reading = pyarrow.csv.ReadOptions(
+            use_threads=use_threads, column_names=names, block_size=block_size
+        )
+        return pyarrow.csv.read_csv(path, read_options=reading, **options)
+
+    try:
+        try:
+            table = read(use_threads=True)
+        except pa.ArrowException:
+            table = read(use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error, names=int(names is None)) from None
+    if any(pa.types.is_binary(field.type) for field in table.schema):  # what Arrow makes of it
+        raise unreadable(path, UnicodeError("it is no text in UTF-8"))
+    return table
+
+
+def unreadable(path: Path, error: Exception, *, names: int = 1) -> InputError:
+    """Say what is wrong with a file of text, and where: see `fault_of`."""
+    try:
+        with gzip.open(path) if is_compressed(path) else path.open("rb") as lines:
+            fault = fault_of(lines, error, names=names)  # type: ignore[arg-type]
+    except (OSError, EOFError, zlib.error):
+        fault = None
+    why = (str(error).splitlines() or ["unknown"])[0]
+    return InputError(f"{path}: {fault or f'cannot be read ({why}).'}")
 
 
 def separator_of(path: Path) -> str:

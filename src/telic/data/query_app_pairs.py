@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
 from telic.data.contracts import TIMESTAMP
+from telic.data.csv_separators import csv_table
 from telic.data.tables import describe, one_chunk, read_table
 from telic.errors import InputError
 
@@ -204,13 +206,4 @@ def _moment(at: str | int) -> dt.datetime:
 def _tab_separated(source: str | Path | pa.Table) -> str | Path | pa.Table:
     if isinstance(source, pa.Table) or Path(source).suffix.lower() not in (".tsv", ".txt"):
         return source
-    import pyarrow.csv
-
-    try:
-        return pyarrow.csv.read_csv(
-            source,
-            read_options=pyarrow.csv.ReadOptions(use_threads=False),  # else no error names its row
-            parse_options=pyarrow.csv.ParseOptions(delimiter="\t"),
-        )
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{source}: not a readable tab-separated file ({error}).") from None
+    return csv_table(Path(source), parse_options=pyarrow.csv.ParseOptions(delimiter="\t"))

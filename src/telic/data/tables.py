@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_separators import fault_of, separator_of
+from telic.data.csv_separators import csv_table, separator_of
 from telic.errors import InputError
 
 _MARKS = (  # as in telic.completion.engine.folding
@@ -261,21 +261,14 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
             convert = pyarrow.csv.ConvertOptions(
                 column_types=texts, null_values=[""], strings_can_be_null=True
             )
-            # Several threads cannot name the row of an error.
-            read = pyarrow.csv.ReadOptions(block_size=_LONGEST_LINE, use_threads=False)
             parse = pyarrow.csv.ParseOptions(delimiter=separator_of(path))
-            return pyarrow.csv.read_csv(
-                path, read_options=read, parse_options=parse, convert_options=convert
+            return csv_table(
+                path, block_size=_LONGEST_LINE, parse_options=parse, convert_options=convert
             )
         return pq.ParquetFile(path, memory_map=True).read()
     except (pa.ArrowException, OSError) as error:
-        kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
-        if kind == "CSV" and isinstance(error, pa.ArrowException):
-            with path.open("rb") as lines:
-                if fault := fault_of(lines, error):
-                    raise InputError(f"{path}: {fault}") from None
         raise InputError(
-            f"{path}: not a readable {kind} file ({_first_line(error)}). Write it again."
+            f"{path}: not a readable Parquet file ({_first_line(error)}). Write it again."
         ) from None
 
 

@@ -1,7 +1,5 @@
 """Networks from several tables with keys, as databases and CSV exports hold them."""
 
-import gzip
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import fault_of, is_compressed, separator_of
+from telic.data.csv_separators import csv_table, separator_of
 from telic.data.json_files import read_json
 from telic.errors import InputError
 from telic.hin.network import Network, check_nodes, links_from_ids
@@ -170,8 +168,11 @@ def read_csv(
 
     With `zeros`, columns of whole numbers stay text if one has leading zeros: "01" is no 1.
     """
-    table = _guessed(file, types)
-    refuse_bytes(table, file)
+    table = csv_table(
+        file,
+        parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
+        convert_options=pyarrow.csv.ConvertOptions(column_types=types),
+    )
     whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
     if not (zeros and whole):
         return table
@@ -189,38 +190,6 @@ def read_csv(
         if pc.any(pc.match_substring_regex(text[name], r"^\s*[-+]?0\d")).as_py():
             table = table.set_column(table.column_names.index(name), name, text[name])
     return table
-
-
-def _guessed(file: Path, types: Mapping[str, pa.DataType] | None) -> pa.Table:
-    options: dict[str, Any] = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
-        "convert_options": pyarrow.csv.ConvertOptions(column_types=types),
-    }
-    try:
-        return pyarrow.csv.read_csv(file, **options)
-    except pa.ArrowInvalid:
-        # One thread alone can name the row.
-        options["read_options"] = pyarrow.csv.ReadOptions(use_threads=False)
-        try:
-            return pyarrow.csv.read_csv(file, **options)
-        except pa.ArrowInvalid as error:
-            raise unreadable(file, error) from None
-
-
-def refuse_bytes(table: pa.Table, file: Path) -> None:
-    """Raise InputError if a column is of bytes: what Arrow makes of text that is not in UTF-8."""
-    if any(pa.types.is_binary(field.type) for field in table.schema):
-        raise unreadable(file, UnicodeError("it is no text in UTF-8"))
-
-
-def unreadable(file: Path, error: Exception, *, names: int = 1) -> InputError:
-    """Say what is wrong with a file of text, and where: see `fault_of`."""
-    try:
-        with gzip.open(file) if is_compressed(file) else file.open("rb") as lines:
-            fault = fault_of(lines, error, names=names)  # type: ignore[arg-type]
-    except (OSError, EOFError, zlib.error):
-        fault = None
-    return InputError(f"{file}: {fault or f'cannot be read ({error}).'}")
 
 
 def _column(table: pa.Table, name: str, file: Path) -> pa.ChunkedArray:

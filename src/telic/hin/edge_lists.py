@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data import atomic_path
-from telic.data.csv_separators import is_compressed, separator_of
+from telic.data.csv_separators import csv_table, is_compressed, separator_of, unreadable
 from telic.data.tables import no_such_file
 from telic.errors import InputError
-from telic.hin.csv_tables import refuse_bytes, unreadable
 from telic.hin.links import MAX_STRENGTH
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
@@ -338,14 +337,5 @@ def read_kdd_cup_2012(folder: str | Path) -> Network:
 def _tabbed(path: Path, names: list[str]) -> pa.Table:
     if not path.is_file():
         raise no_such_file(path)
-    try:
-        table = pyarrow.csv.read_csv(
-            path,
-            # Several threads cannot name the row of an error.
-            read_options=pyarrow.csv.ReadOptions(column_names=names, use_threads=False),
-            parse_options=pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
-        )
-    except (OSError, pa.ArrowInvalid) as error:
-        raise unreadable(path, error, names=0) from None
-    refuse_bytes(table, path)
-    return table
+    parse = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
+    return csv_table(path, names=names, parse_options=parse)

@@ -16,16 +16,15 @@ LEVEL = 0.05
 CODES_USERS = 1 / 4
 """Share of a code's users that must be members, for the code to name them."""
 HOME = 2 / 3
-"""Share that a group must hold of as many of the code's users as the group that holds most of them,
-for the code to name the group."""
+"""A code names no group that has a smaller share than this of the users it has in another group."""
 DECLARE_IT = 1 / 3
-"""Share of declared members who must declare it, or another code of which all this is true."""
+"""Share of declared members who must declare it."""
 LEAST_DECLARING = 2
 """Members who must declare it: one is no group."""
 OVERLAP_OF_CODE, OVERLAP_OF_MEMBERS = 1 / 2, 1 / 5
 """The same two shares where a code is named by overlap alone."""
 DEALS = 5
-"""Times that each half's units are dealt at random, to see what share chance gives."""
+"""Times that each half's units are dealt to users at random, to see what share chance gives."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +89,12 @@ def over_represented(
 ) -> tuple[str | None, bool]:
     """Return the code nearest to a group of users, and whether it names the group.
 
-    A code speaks for the group if the members declare it more often than as many declared users
-    drawn at random would (hypergeometric, at `LEVEL` over the number of codes that members
-    declare), if `LEAST_DECLARING` members declare it, if `CODES_USERS` of its users are members,
-    and if no other group has so many more of its users that this one's are fewer than `HOME` of
-    them: a code's users are mostly where its work is done, and some of them may practise what has
-    no code. The codes that speak for the group name it if `DECLARE_IT` of the declared members
-    declare one of them. The nearest of several, or of none, is that of highest F1.
+    It does if the members declare it more often than as many declared users drawn at random would
+    (hypergeometric, at `LEVEL` over the number of codes that members declare), if `CODES_USERS` of
+    its users are members, if `DECLARE_IT` of the declared members and `LEAST_DECLARING` of them
+    declare it, and if these are `HOME` of as many as it has in any other group: a code's users are
+    mostly where its work is done, and others may practise what has no code. The nearest of several,
+    or of none, is that of highest F1.
 
     Parameters
     ----------
@@ -124,13 +122,12 @@ def over_represented(
     total = np.array([(coded == code).sum() for code in codes])
     chance = scipy.stats.hypergeom.sf(here - 1, len(coded), total, here.sum())
     # A chance that is the level itself, such as 1/20, comes with rounding.
-    speaks = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
-    speaks &= here >= CODES_USERS * everywhere
-    speaks &= here >= HOME * np.array([_most_in_a_group(cluster[taxonomy == c]) for c in codes])
-    named = speaks.any() and here[speaks].sum() >= DECLARE_IT * here.sum()
+    names = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
+    names &= (here >= CODES_USERS * everywhere) & (here >= DECLARE_IT * here.sum())
+    names &= here >= HOME * np.array([_most_in_a_group(cluster[taxonomy == c]) for c in codes])
     f1 = 2 * here / (everywhere + len(users))
-    best = int(np.argmax(np.where(speaks & named, f1 + 1, f1)))
-    return str(codes[best]), bool(named)
+    best = int(np.argmax(np.where(names, f1 + 1, f1)))
+    return str(codes[best]), bool(names[best])
 
 
 def _most_in_a_group(groups: np.ndarray) -> int:
@@ -182,7 +179,7 @@ def shares_shown(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Measure each cluster's share in its median member's work, and what chance gives.
 
-    Profiles are formed on a random half of the units and measured on the other, both ways.
+    Profiles are formed on a random half of the patients and measured on the other, both ways.
 
     Parameters
     ----------

@@ -258,6 +258,7 @@ def _mix(
     moved = 0.5 * np.abs(mix(of(trimmed)) - mix(old)).sum()
     first, second = trimmed.halves(rng)
     halves = 0.5 * np.abs(mix(of(first)) - mix(of(second))).sum()
-    # Halves differ by 4/n, new and old patients by 1/n + 1/m.
+    # Halves differ by 4/n, new and old patients by 1/n + 1/m; of n and m the ratio alone counts, so
+    # units stand for patients.
     n, m = len(units.user), max(int(findings.patients.sum()), 1)
     return float(moved), float(halves * np.sqrt((1 + n / m) / 4))

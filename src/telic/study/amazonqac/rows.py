@@ -97,7 +97,7 @@ class Source:
             table = pa.concat_tables([SCHEMA.empty_table(), *self._train_rows(file)])
             with atomic_path(kept) as temporary:
                 pq.write_table(table, temporary)
-        return pq.read_table(kept)
+        return pq.read_table(kept).cast(SCHEMA)  # an earlier telic kept text as it stands
 
     def _train_rows(self, file: Path) -> Iterator[pa.Table]:
         rng = np.random.default_rng([self.seed, *file.name.encode()])
