@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.data import pieces as module
-from telic.data.csv_separators import separator_of
+from telic.data.csv_files import separator_of
 from telic.data.phrases import read_list
 from telic.data.pieces import open_pieces
 from telic.data.recognised_columns import shape_of

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
-from telic.data.csv_separators import csv_table, separator_of
+from telic.data.csv_files import csv_table, separator_of
 from telic.data.tables import refuse_repeated
 from telic.errors import InputError
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import csv_stream, fault_of, is_compressed, separator_of
+from telic.data.csv_files import csv_stream, fault_of, is_compressed, separator_of
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file, refuse_repeated
 from telic.errors import InputError

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_separators import csv_table
+from telic.data.csv_files import csv_table
 from telic.data.tables import describe, one_chunk, read_table
 from telic.errors import InputError
 

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_separators import csv_table, separator_of
+from telic.data.csv_files import csv_table, separator_of
 from telic.errors import InputError
 
 _MARKS = (  # as in telic.completion.engine.folding

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_separators import csv_table, separator_of
+from telic.data.csv_files import csv_table, separator_of
 from telic.data.json_files import read_json
 from telic.errors import InputError
 from telic.hin.network import Network, check_nodes, links_from_ids

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data import atomic_path
-from telic.data.csv_separators import csv_table, is_compressed, separator_of, unreadable
+from telic.data.csv_files import csv_table, is_compressed, separator_of, unreadable
 from telic.data.tables import no_such_file
 from telic.errors import InputError
 from telic.hin.links import MAX_STRENGTH

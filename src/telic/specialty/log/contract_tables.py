@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
-from telic.data.csv_separators import TORN, csv_stream, is_compressed, separator_of
+from telic.data.csv_files import TORN, csv_stream, is_compressed, separator_of
 from telic.data.tables import in_utc, one_chunk, refuse_repeated
 from telic.errors import InputError
 from telic.specialty.small_cells import shown
