@@ -18,7 +18,7 @@ CODES_USERS = 1 / 4
 HOME = 2 / 3
 """A code names no group that has a smaller share than this of the users it has in another group."""
 DECLARE_IT = 1 / 3
-"""Share of declared members who must declare it."""
+"""Share of declared members who must declare it, or another code of which all this is true."""
 LEAST_DECLARING = 2
 """Members who must declare it: one is no group."""
 OVERLAP_OF_CODE, OVERLAP_OF_MEMBERS = 1 / 2, 1 / 5
@@ -89,12 +89,13 @@ def over_represented(
 ) -> tuple[str | None, bool]:
     """Return the code nearest to a group of users, and whether it names the group.
 
-    It does if the members declare it more often than as many declared users drawn at random would
-    (hypergeometric, at `LEVEL` over the number of codes that members declare), if `CODES_USERS` of
-    its users are members, if `DECLARE_IT` of the declared members and `LEAST_DECLARING` of them
-    declare it, and if these are `HOME` of as many as it has in any other group: a code's users are
-    mostly where its work is done, and others may practise what has no code. The nearest of several,
-    or of none, is that of highest F1.
+    A code speaks for the group if the members declare it more often than as many declared users
+    drawn at random would (hypergeometric, at `LEVEL` over the number of codes that members
+    declare), if `LEAST_DECLARING` members declare it, if `CODES_USERS` of its users are members,
+    and if these are `HOME` of as many as it has in any other group: a code's users are mostly where
+    its work is done, and others may practise what has no code. The codes that speak for the group
+    name it if `DECLARE_IT` of the declared members declare one of them: a specialty may have
+    several codes, each of few users. The nearest of several, or of none, is that of highest F1.
 
     Parameters
     ----------
@@ -122,12 +123,13 @@ def over_represented(
     total = np.array([(coded == code).sum() for code in codes])
     chance = scipy.stats.hypergeom.sf(here - 1, len(coded), total, here.sum())
     # A chance that is the level itself, such as 1/20, comes with rounding.
-    names = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
-    names &= (here >= CODES_USERS * everywhere) & (here >= DECLARE_IT * here.sum())
-    names &= here >= HOME * np.array([_most_in_a_group(cluster[taxonomy == c]) for c in codes])
+    speaks = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
+    speaks &= here >= CODES_USERS * everywhere
+    speaks &= here >= HOME * np.array([_most_in_a_group(cluster[taxonomy == c]) for c in codes])
+    named = speaks.any() and here[speaks].sum() >= DECLARE_IT * here.sum()
     f1 = 2 * here / (everywhere + len(users))
-    best = int(np.argmax(np.where(names, f1 + 1, f1)))
-    return str(codes[best]), bool(names[best])
+    best = int(np.argmax(np.where(speaks & named, f1 + 1, f1)))
+    return str(codes[best]), bool(named)
 
 
 def _most_in_a_group(groups: np.ndarray) -> int:
