@@ -88,12 +88,12 @@ def signal(units: Units, rng: np.random.Generator) -> Signal:
     n_users, n_codes = units.n_users, units.codes.shape[1]
     if not n_codes:
         return Signal(np.zeros((n_users, 0)), np.zeros(n_users, dtype=bool))
-    residual = pearson_residuals(units.counts())
+    residual = pearson_residuals(units.counts().toarray())
     squares, axes = np.linalg.eigh(residual.T @ residual)
     size, axes = np.sqrt(squares[::-1].clip(0)), axes[:, ::-1][:, :MOST_DIMENSIONS]
     largest, distances = 0.0, []
     for _ in range(SHUFFLES):
-        chance = pearson_residuals(units.dealt(rng).counts())
+        chance = pearson_residuals(units.dealt(rng).counts().toarray())
         last = [n_codes - 1, n_codes - 1]
         largest = max(largest, eigh(chance.T @ chance, eigvals_only=True, subset_by_index=last)[0])
         distances.append(((chance @ axes) ** 2).cumsum(axis=1))
@@ -157,8 +157,7 @@ def group_by_residuals(
         (cluster, practices), *others = pool.map(run, *zip(*starts, strict=True))
 
     def by_month(rows: np.ndarray) -> np.ndarray:
-        counts = log.user_diagnosis(rows)[:, units.code].toarray()
-        return shares(counts.astype(float), practices.profile)[:, :-1]
+        return shares(log.user_diagnosis(rows)[:, units.code], practices.profile)[:, :-1]
 
     return Grouping(
         cluster,

@@ -52,12 +52,12 @@ class Practices:
         return np.bincount(self.member + 1, minlength=len(self.profile))[1:]
 
 
-def shares(counts: np.ndarray, profile: np.ndarray) -> np.ndarray:
+def shares(counts: np.ndarray | sparse.csr_array, profile: np.ndarray) -> np.ndarray:
     """Return each user's shares of the profiles that make the user's diagnoses likeliest.
 
     Parameters
     ----------
-    counts : ndarray of shape (n_users, n_codes)
+    counts : ndarray or csr_array of shape (n_users, n_codes)
     profile : ndarray of shape (n_profiles, n_codes)
         Rows add up to 1.
 
@@ -71,39 +71,43 @@ def shares(counts: np.ndarray, profile: np.ndarray) -> np.ndarray:
     >>> shares(np.array([[9.0, 1.0]]), np.array([[1.0, 0.0], [0.5, 0.5]])).round(1)
     array([[0.8, 0.2]])
     """
-    share = np.full((len(counts), len(profile)), 1 / len(profile))
+    share = np.full((counts.shape[0], len(profile)), 1 / len(profile))
     rows = sparse.csr_array(counts, dtype=float)
-    _climb((rows.indptr, rows.indices, rows.data), np.ascontiguousarray(profile.T), EM_STEPS, share)
+    _climb((rows.indptr, rows.indices, rows.data), np.ascontiguousarray(profile), EM_STEPS, share)
     return share
 
 
-@kernel
-def _climb(rows, by_code, steps, share):
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def _climb(rows, profile, steps, share):
     """Take EM's steps from every user's shares, over the diagnoses that the user has."""
     start, code, count = rows
-    taken = np.empty(by_code.shape[1])
+    step = np.empty(len(profile))
     for u in range(len(share)):
-        some = slice(start[u], start[u + 1])
-        likely = by_code[code[some]]
-        by_profile = np.ascontiguousarray(likely.T)  # sums over either axis run along memory
-        own, ratio = share[u], np.empty(len(likely))
+        first, n = start[u], start[u + 1] - start[u]
+        likely, ratio, own = np.empty((len(profile), n)), np.empty(n), share[u]
+        for k in range(len(profile)):
+            for p in range(n):
+                likely[k, p] = profile[k, code[first + p]]
         for _ in range(steps):
-            ratio[:] = np.finfo(np.float64).tiny
+            ratio[:] = 0.0
             for k in range(len(own)):
-                for p in range(len(ratio)):
-                    ratio[p] += own[k] * by_profile[k, p]
-            taken[:] = 0.0
-            for p in range(len(ratio)):
-                if ratio[p] == np.finfo(np.float64).tiny:  # no profile holds the diagnosis
-                    continue
-                ratio[p] = count[start[u] + p] / ratio[p]
-                for k in range(len(own)):
-                    taken[k] += ratio[p] * likely[p, k]
-            total = np.sum(own * taken)
+                part = own[k]
+                for p in range(n):
+                    ratio[p] += part * likely[k, p]
+            for p in range(n):
+                if ratio[p] > 0.0:  # else no profile holds the diagnosis
+                    ratio[p] = count[first + p] / ratio[p]
+            total = 0.0
+            for k in range(len(own)):
+                taken = 0.0
+                for p in range(n):
+                    taken += ratio[p] * likely[k, p]
+                step[k] = own[k] * taken
+                total += step[k]
             if total == 0.0:  # no diagnosis, or none that a profile holds: nothing tells them apart
                 break
             for k in range(len(own)):
-                own[k] *= taken[k] / total
+                own[k] = step[k] / total
 
 
 def refine(units: Units, member: np.ndarray, n_practices: int) -> Practices:
@@ -140,7 +144,9 @@ def profiles_of(units: Units, member: np.ndarray, n_practices: int) -> np.ndarra
     return _profiles(counts, member, profile, shares(counts, profile))
 
 
-def _raw(counts: np.ndarray, member: np.ndarray, n_practices: int) -> tuple[np.ndarray, np.ndarray]:
+def _raw(
+    counts: sparse.csr_array, member: np.ndarray, n_practices: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Profiles and shares to begin with: all that members do is of their practice."""
     mix = counts.sum(axis=0) / max(counts.sum(), 1.0)
     # Place −1 is the last row: everybody's work.
@@ -148,16 +154,26 @@ def _raw(counts: np.ndarray, member: np.ndarray, n_practices: int) -> tuple[np.n
 
 
 def _profiles(
-    counts: np.ndarray, member: np.ndarray, profile: np.ndarray, share: np.ndarray
+    counts: sparse.csr_array, member: np.ndarray, profile: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
     """Profiles of what members do in their practice, without what they do of the other profiles."""
-    own = profile.copy()
-    mixed = np.maximum(share @ profile, np.finfo(float).tiny)
-    for k in range(len(profile) - 1):
-        users = member == k
-        part = share[users][:, [k]] * profile[k] / mixed[users]
-        own[k] = (counts[users] * part).sum(axis=0) + SHRINK * profile[-1]
+    own = np.tile(SHRINK * profile[-1], (len(profile), 1))
+    _add_own_work(
+        (counts.indptr, counts.indices, counts.data), member, profile.T.copy(), share, own
+    )
     return own / np.maximum(own.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+@kernel
+def _add_own_work(rows, member, by_code, share, own):
+    """Add to each practice the part of its members' diagnoses that is of it."""
+    start, code, count = rows
+    for u in range(len(member)):
+        if member[u] < 0:
+            continue
+        for p in range(start[u], start[u + 1]):
+            likely = share[u] * by_code[code[p]]
+            own[member[u], code[p]] += count[p] * likely[member[u]] / likely.sum()
 
 
 def members(share: np.ndarray, patients: np.ndarray) -> np.ndarray:

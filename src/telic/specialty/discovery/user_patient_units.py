@@ -29,9 +29,9 @@ class Units:
     code: np.ndarray
     """Place of each column in `AccessLog.codes`."""
 
-    def counts(self) -> np.ndarray:
+    def counts(self) -> sparse.csr_array:
         """Return users × diagnoses: patients of whom the user saw the diagnosis."""
-        return np.asarray((self._owned() @ self.codes).todense())
+        return sparse.csr_array(self._owned() @ self.codes)
 
     def patients(self) -> np.ndarray:
         """Return each user's number of patients."""

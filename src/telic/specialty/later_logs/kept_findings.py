@@ -199,5 +199,5 @@ def shared_codes(codes: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.n
 def spread(units: Units, n_codes: int) -> sparse.csr_array:
     """Users × all codes: patients of whom the user saw the diagnosis."""
     seen = np.zeros((units.n_users, n_codes), dtype=np.int32)
-    seen[:, units.code] = units.counts()
+    seen[:, units.code] = units.counts().toarray()
     return sparse.csr_array(seen)
