@@ -62,7 +62,7 @@ def measure(work):
     say(f"{len(log.access_user):,} accesses read")
     found = discover(log, restarts=1)
     say(f"{len(found.specialties)} specialties")
-    alerts = judge(log, found, care=care_of(log))
+    alerts = judge(log, found, care=care_of(log, found))
     say(f"{int(np.count_nonzero(alerts.raised)):,} alarms")
 
 

@@ -268,7 +268,7 @@ def test_without_findings_a_command_discovers_and_every_access_is_written_with_i
     assert asked == [{"method": "lda", "seed": 7, "threads": 2}]
     assert f"{events}: written" in "".join(done.stderr.splitlines())
     nothing = discover(log, progress=str)
-    care = care_of(log)
+    care = care_of(log, nothing, seed=7)
     alerts, reasons = judge(log, nothing, care=care), find_reasons(log, nothing, seed=7)
     written = [json.loads(line) for line in events.read_text().splitlines()]
     assert written == list(audit_events(log, nothing, alerts, reasons))

@@ -4,11 +4,12 @@ The families of `telic.simulate.hospital_families` say why one user opens a reco
 encounter's users leads, sometimes a second is consulted, and their teams open the same record: that
 is what makes an access of a nurse or a pharmacist, whose patients are anybody's, understandable at
 all. Some accesses are on-call work of anybody, which nothing in the log explains. Snooping is
-planted in three ways, always by users whose teams do not treat the patient:
+planted in four ways, always by users whose teams do not treat the patient:
 
 - "random patient": a record of any such patient;
 - "known person": many users who do not care for a patient look the same record up;
-- "again and again": a user looks up encounter after encounter of one such patient.
+- "again and again": a user looks up encounter after encounter of one such patient;
+- "workmates": several users of one team look up one such patient together.
 
 With ``snooping="as care"`` the planted accesses are made as care is, so there is no difference to
 find: a measure that finds one is wrong.
@@ -23,12 +24,14 @@ from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.log.access_log import AccessLog
 
-PLANTED = ("random patient", "known person", "again and again")
+PLANTED = ("random patient", "known person", "again and again", "workmates")
 SNOOPING = ("planted", "as care")
 CONSULTED = 0.2
 """Share of encounters with a second lead."""
 CURIOUS = 15
 """Users who look up one known person."""
+TOGETHER = 4
+"""Users of one team who look somebody up together, at most."""
 AT_HAND = 3
 """Encounters of one person that a user looks up again and again, at most."""
 
@@ -57,7 +60,7 @@ def simulate_teams(family: str, seed: int, *, snooping: str = "planted") -> Team
     --------
     >>> hospital = simulate_teams("wards", 0)
     >>> sorted(set(hospital.kind.tolist()))
-    ['', 'again and again', 'known person', 'random patient']
+    ['', 'again and again', 'known person', 'random patient', 'workmates']
     """
     if snooping not in SNOOPING:
         raise InputError(f"snooping is {snooping!r}, expected one of {', '.join(SNOOPING)}.")
@@ -91,14 +94,21 @@ def simulate_teams(family: str, seed: int, *, snooping: str = "planted") -> Team
         strange = [u for u in drawn if not any((patient, int(t)) in treated for t in teams[u])]
         return np.array(strange[:n], dtype=int)
 
+    def workmates(e: int, n: int) -> np.ndarray:
+        """Some of these who are of one team."""
+        strange = stranger(e, len(log.users))
+        team = teams[strange, rng.integers(0, teams.shape[1], len(strange))]
+        return strange[team == team[0]][:n]
+
     if snooping == "planted":
         planted = {
             "random patient": _looked_up(rng, stranger, encounter, number, 1),
             "known person": _looked_up(rng, stranger, encounter, number, CURIOUS),
             "again and again": _again(rng, stranger, log, encounter, number),
+            "workmates": _looked_up(rng, workmates, encounter, number, TOGETHER),
         }
     else:
-        taken = rng.choice(len(opened), 3 * number, replace=False)
+        taken = rng.choice(len(opened), len(PLANTED) * number, replace=False)
         planted = {"as care": (users[taken], opened[taken])}
         users, opened = np.delete(users, taken), np.delete(opened, taken)
     kind = np.concatenate(
@@ -141,7 +151,7 @@ def _looked_up(
     n: int,
     curious: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Records that several strangers look up each, `n` accesses together."""
+    """Records that several strangers look up each, `n` accesses together at most."""
     encounters = rng.choice(treated, max(1, n // curious), replace=False)
     users = [stranger(e, curious) for e in encounters]
     return np.concatenate(users), np.repeat(encounters, [len(one) for one in users])

@@ -2,14 +2,15 @@ import numpy as np
 import pytest
 
 from telic.simulate.hospital_teams_and_snooping import PLANTED, simulate_teams
-from telic.specialty.alarms.access_reasons import KINDS, NO_REASON, find_reasons
+from telic.specialty.alarms.access_reasons import NO_REASON, find_reasons
+from telic.specialty.alarms.beyond_chance import KINDS
 from telic.specialty.discovery.discover import discover
 
 
 def shares(hospital, found):
+    """Of care, and of what was planted, how much has a reason."""
     explained = find_reasons(hospital.log, found).explained
-    legitimate = hospital.kind == ""
-    return explained[legitimate].mean(), explained[~legitimate].mean()
+    return explained[hospital.kind == ""].mean(), explained[hospital.kind != ""].mean()
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +39,10 @@ def test_whoever_opens_an_encounter_does_so_within_two_days_of_its_first_access(
 
 def test_care_is_explained_and_snooping_is_not(hospital, found):
     assert set(hospital.kind) == {"", *PLANTED}
-    care, snooping = shares(hospital, found)
-    assert care > 0.85
-    assert snooping < 0.05
+    explained = find_reasons(hospital.log, found).explained
+    assert explained[hospital.kind == ""].mean() > 0.85
+    for kind in set(PLANTED) - {"workmates"}:  # whom nothing tells from a team here
+        assert explained[hospital.kind == kind].mean() < 0.05
 
 
 def test_where_the_planted_accesses_are_care_they_are_explained_alike(found):

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.alarms.colleagues import care_of, limit, random_records, treated
+from telic.specialty.alarms.access_reasons import find_reasons
+from telic.specialty.alarms.beyond_chance import Asked, limit, random_records
+from telic.specialty.alarms.colleagues import UNEXPLAINED, care_of, treated
+from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
 from telic.specialty.alarms.explained_alarms import COLLEAGUES, COVERED, judge, lines
 from telic.specialty.discovery.result import Discovery
 
@@ -17,8 +20,17 @@ def log():
     return simulate_family("wards", 0).log
 
 
+def nothing_found(log):
+    return Discovery("residuals", [], np.full(len(log.users), -1))
+
+
 def reference_strength(log, user, encounter, *, opened):
     """The definition of `Care.strength`, pair by pair."""
+    asked, nothing = Asked(log), nothing_found(log)
+    ask_specialties(asked, nothing, coverage_of(log, nothing))
+    pairs = zip(log.access_user.tolist(), log.access_encounter.tolist(), strict=True)
+    fits = {pair for pair, kind in zip(pairs, asked.kind, strict=True) if kind}
+    assert 0 < len(fits) < len(log.access_user)
     seen = [set() for _ in log.users]
     for u, e in zip(log.access_user, log.access_encounter, strict=True):
         seen[u].add(int(e))
@@ -31,14 +43,15 @@ def reference_strength(log, user, encounter, *, opened):
         for v in others:
             shared = len({log.encounter_patient[both] for both in seen[u] & seen[v]}) - opened
             chance = by_chance * len(seen[u]) * len(seen[v])
-            total += max(0.0, np.log((shared + 0.5) / (chance + 0.5)))
+            weight = 1.0 if (v, e) in fits else UNEXPLAINED
+            total += weight * max(0.0, np.log((shared + 0.5) / (chance + 0.5)))
         found.append(total / len(others) if others else 0.0)
     return np.array(found)
 
 
 @pytest.mark.parametrize("opened", [True, False])
 def test_strength_is_as_defined_and_pairs_come_in_any_order(log, opened):
-    care = care_of(log)
+    care = care_of(log, nothing_found(log))
     rng = np.random.default_rng(0)
     rows = rng.choice(len(log.access_user), 200, replace=False)
     user, encounter = log.access_user[rows], log.access_encounter[rows]
@@ -64,7 +77,9 @@ def test_colleagues_see_as_much_as_one_works_with_each(log, monkeypatch):
             shared = len(set(log.encounter_patient[[*(seen[u] & seen[v])]]))
             chance = by_chance * len(seen[u]) * len(seen[v])
             expected[i] += counts[v] * max(0.0, np.log((shared + 0.5) / (chance + 0.5)))
-    np.testing.assert_allclose(care_of(log).profiles(counts, users), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        care_of(log, nothing_found(log)).profiles(counts, users), expected, atol=1e-9
+    )
     assert (expected > 0).any()
 
 
@@ -79,10 +94,11 @@ def test_an_access_and_its_patient_excuse_nobody(log):
         access_user=np.array([0, 0, 0, 1, 1, 1, 2, 3], dtype=np.int32),
         access_encounter=np.array([0, 1, 2, 0, 1, 2, 3, 4], dtype=np.int32),
         encounter_patient=np.array([0, 0, 0, 1, 2], dtype=np.int32),
+        diagnosis=log.diagnosis[:5],
         encounters=np.array([f"E{i}" for i in range(5)]),
         patients=np.array([f"P{i}" for i in range(3)]),
     )
-    care = care_of(log)
+    care = care_of(log, nothing_found(log))
     asked = np.array([0]), np.array([0])
     assert care.strength(*asked, opened=True).tolist() == [0.0]
     assert care.strength(*asked, opened=False)[0] > 0
@@ -108,8 +124,8 @@ def test_the_limit_explains_most_beyond_chance(accesses, chance, likelier):
 def test_without_accesses_or_records_to_compare_nothing_is_explained():
     some, none = np.array([1.0, 2.0]), np.empty(0)
     for accesses, chance in ((none, some), (some, none), (none, none), (some, some)):
-        assert limit(accesses, chance) == np.inf
-    assert limit(some, np.zeros(2)) == 0.0
+        assert limit(accesses, chance, likelier=1.0) == np.inf
+    assert limit(some, np.zeros(2), likelier=1.0) == 0.0
 
 
 def test_users_of_whom_nothing_is_known_come_first_and_colleagues_explain(log):
@@ -126,8 +142,8 @@ def test_users_of_whom_nothing_is_known_come_first_and_colleagues_explain(log):
         diagnosis=sparse.vstack([log.diagnosis, log.diagnosis[: len(new)]]).tocsr(),
     )
     nobody = replace(log, taxonomy=np.full(len(log.users), ""))
-    nothing = Discovery("residuals", [], np.full(len(log.users), -1))
-    care = care_of(nobody)
+    nothing = nothing_found(log)
+    care = care_of(nobody, nothing)
     before, now = judge(nobody, nothing), judge(nobody, nothing, care=care)
     assert not before.explained.any()
     assert now.explained.any()
@@ -145,8 +161,8 @@ def test_users_of_whom_nothing_is_known_come_first_and_colleagues_explain(log):
 
 def test_where_everybody_is_known_colleagues_explain_and_reorder_nothing(log):
     known = replace(log, taxonomy=np.where(np.arange(len(log.users)) % 2, "a", "b"))
-    nothing = Discovery("residuals", [], np.full(len(log.users), -1))
-    before, now = judge(known, nothing), judge(known, nothing, care=care_of(known))
+    nothing = nothing_found(log)
+    before, now = judge(known, nothing), judge(known, nothing, care=care_of(known, nothing))
     np.testing.assert_array_equal(now.declared, before.declared)
     alarms = now.queue()
     np.testing.assert_array_equal(np.sort(alarms), np.sort(before.queue()))
@@ -158,16 +174,66 @@ def test_users_without_a_code_stand_by_what_their_colleagues_see_and_not_at_the_
     half = log.taxonomy.copy()
     half[::2] = ""
     some = replace(log, taxonomy=half)
-    nothing = Discovery("residuals", [], np.full(len(log.users), -1))
+    nothing = nothing_found(log)
     without = half[log.access_user] == ""
     place = {}
-    for name, care in (("before", None), ("now", care_of(some))):
+    for name, care in (("before", None), ("now", care_of(some, nothing))):
         queue = judge(some, nothing, care=care).queue("open")
         place[name] = np.flatnonzero(without[queue]).mean() / len(queue)
         declared = np.flatnonzero(~without[queue])
         place[name] -= declared.mean() / len(queue)
     assert place["before"] > 0.2  # all of them behind
     assert place["now"] < 0
-    explained = judge(some, nothing, care=care_of(some))
+    explained = judge(some, nothing, care=care_of(some, nothing))
     assert (np.diff(explained.explained[explained.queue()].astype(int)) >= 0).all()  # at the end
     assert (judge(some, nothing).declared[without] <= COVERED).all()
+
+
+@pytest.fixture(scope="module")
+def curious_workmates(log):
+    """Forty teams of four, five of each code; many stand in elsewhere, and three are curious."""
+    rng = np.random.default_rng(0)
+    n_users, n = 160, 1200
+    users = np.arange(n_users)
+    team = rng.integers(0, 40, n)
+    diagnosis = np.where(
+        rng.random(n) < 0.1, rng.integers(0, 40, n), 5 * (team % 8) + rng.integers(0, 5, n)
+    )
+    member = 4 * team[:, None] + np.arange(4)
+    opened = rng.random((n, 4)) < 0.7
+    staff = np.where(
+        rng.random(opened.sum()) < 0.4, rng.integers(0, n_users, opened.sum()), member[opened]
+    )
+    curious = rng.choice(n, 20, replace=False)
+    workmates = 4 * ((team[curious] + 7) % 40)[:, None] + np.arange(3)
+    user = np.concatenate([staff, workmates.ravel()])
+    encounter = np.concatenate([np.nonzero(opened)[0], np.repeat(curious, 3)])
+    pairs = sparse.csr_array((np.ones(n), (np.arange(n), diagnosis)), shape=(n, 40))
+    log = replace(
+        log,
+        users=np.array([f"U{u:03}" for u in users]),
+        taxonomy=np.array(list("abcdefgh"))[users // 4 % 8],
+        codes=np.array([f"{d:02}" for d in range(40)]),
+        patients=np.array([f"P{i:04}" for i in range(n)]),
+        encounters=np.array([f"E{i:04}" for i in range(n)]),
+        encounter_patient=np.arange(n, dtype=np.int32),
+        diagnosis=pairs,
+        access_user=user.astype(np.int32),
+        access_encounter=encounter.astype(np.int32),
+        access_row=np.arange(1, len(user) + 1),
+        access_at=np.zeros(len(user), dtype=np.int64),
+    )
+    return log, np.arange(len(user)) >= opened.sum()
+
+
+def test_workmates_who_are_curious_together_speak_less_for_each_other(
+    curious_workmates, monkeypatch
+):
+    log, snooping = curious_workmates
+    explained = {}
+    for weight in (1.0, UNEXPLAINED):
+        monkeypatch.setattr("telic.specialty.alarms.colleagues.UNEXPLAINED", weight)
+        explained[weight] = find_reasons(log, nothing_found(log)).explained
+    assert explained[1.0][snooping].mean() > 0.95
+    assert explained[UNEXPLAINED][snooping].mean() < 0.75
+    assert explained[UNEXPLAINED][~snooping].mean() > explained[1.0][~snooping].mean() - 0.02

@@ -42,7 +42,7 @@ def queue(url):
 
 def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, url):
     before = judge(log, nothing)
-    now = judge(log, nothing, care=care_of(log))
+    now = judge(log, nothing, care=care_of(log, nothing))
     soon_explained = np.flatnonzero(now.explained)[:6]
     raised = np.zeros(len(log.access_user), dtype=bool)
     raised[soon_explained] = True

@@ -78,7 +78,7 @@ def explain(
         check_output(audit_events, kind="JSON", reads=[log, found, code_table], overwrite=overwrite)
     records = read(log, skip_bad_rows, code_table)
     discovery, before, carried = known(records, found, method, seed, threads)
-    care = care_of(records)
+    care = care_of(records, discovery, before=before, seed=seed)
     alerts = judge(records, discovery, before=before, care=care)
     counted = effect(records, discovery, alerts, known_snooping(log))
     names = None if show_ids else Pseudonyms()

@@ -3,24 +3,21 @@
 Three things speak for an access, and are asked in turn: the people whom the user works with opened
 the record too; the users of the declared specialty see such patients; those who practise what the
 user practises do. Each is a figure (of `colleagues.py` or `diagnosis_lifts.py`), and counts as a
-reason from where on it is so many times as frequent among accesses as among records drawn at
-random, both without those that have a reason already. That is stricter than what raises an alarm:
-hardly a record is so strange to a specialty that it covers none of its diagnoses.
+reason by `beyond_chance.py`. That is stricter than what raises an alarm: hardly a record is so
+strange to a specialty that it covers none of its diagnoses.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from telic.specialty.alarms.colleagues import LIKELIER, Care, care_of, limit, random_records
-from telic.specialty.alarms.diagnosis_lifts import COVERED, coverage_of
+from telic.specialty.alarms.beyond_chance import KINDS, Asked
+from telic.specialty.alarms.colleagues import Care, ask_colleagues, care_of
+from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
 
-KINDS = ("none", "colleagues", "declared", "practised")
-SPECIALTY_LIKELIER = 3.0
-"""The same as `LIKELIER` for specialties, whose patients many see who have no reason."""
 NO_REASON = "no reason found"
 
 
@@ -83,28 +80,9 @@ def find_reasons(
     Reasons
         In the order of ``log.access_row``.
     """
-    care = care or care_of(log)
-    coverage = coverage_of(log, discovery, before)
-    made, chance = (log.access_user, log.access_encounter), random_records(log, seed)
-    declares, practises = log.taxonomy != "", discovery.cluster >= 0
-    kind = np.zeros(len(made[0]), dtype=np.int8)
-    explained = np.zeros(len(chance[0]), dtype=bool)  # of the random records
-
-    def ask(k: int, figures: np.ndarray, by_chance: np.ndarray, likelier: float) -> None:
-        """Give a reason to accesses that have none yet."""
-        rest, at_random = kind == 0, ~explained
-        least = limit(figures[rest], by_chance[at_random], likelier=likelier)
-        explained[at_random & (by_chance > least)] = True
-        given = rest & (figures > least)
-        kind[given] = k
-
-    treating = care.strength(*made, opened=True), care.strength(*chance, opened=False)
-    ask(1, *treating, LIKELIER)
-    covered = {}
-    for k, has, lifts in ((2, declares, coverage.declared), (3, practises, coverage.practised)):
-        (lift, best), (by_chance, _) = lifts(*made), lifts(*chance)
-        lift = np.where(has[made[0]], lift, 0.0)
-        ask(k, lift, np.where(has[chance[0]], by_chance, 0.0), SPECIALTY_LIKELIER)
-        covered[k] = np.where(lift > COVERED, best, -1)
-    by_declared = (covered[2] >= 0) & (kind != 3)
-    return Reasons(kind, np.where(by_declared, covered[2], covered[3]), by_declared)
+    care = care or care_of(log, discovery, before=before, seed=seed)
+    asked = Asked(log, seed)
+    ask_colleagues(asked, care)
+    declared, practised = ask_specialties(asked, discovery, coverage_of(log, discovery, before))
+    by_declared = (declared >= 0) & (asked.kind != KINDS.index("practised"))
+    return Reasons(asked.kind, np.where(by_declared, declared, practised), by_declared)

@@ -2,8 +2,11 @@
 
 Two users work together as far as they opened the same encounters of more patients than chance
 gives. What speaks for an access is how well its user works with the record's other users, beside
-what the same user's work says of records drawn at random: an access is explained from the figure
-on that is `LIKELIER` times as frequent among accesses as among random records.
+what the same user's work says of records drawn at random.
+
+Several people of one team who look at a record out of curiosity work together as well as those who
+treat the patient. But the patient is none of their specialty, and so a colleague whose own access
+no specialty explains counts less.
 """
 
 from dataclasses import dataclass
@@ -11,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.kernels import kernel
+from telic.specialty.alarms.beyond_chance import LIKELIER, Asked
+from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
 
-LIKELIER = 1.0
-"""How many times as frequent among accesses a figure must be as among random records. With 1, as
-many more accesses as possible are explained than random records."""
-RANDOM_RECORDS = 20_000
-"""Random records that are looked at, at most."""
+UNEXPLAINED = 0.4
+"""Weight of a colleague whose own access to the record no specialty explains."""
 BLOCK = 256
 """Users whose colleagues are held at once."""
 
@@ -34,6 +38,8 @@ class Care:
     opener_start: np.ndarray
     opener: np.ndarray
     """Users of each encounter."""
+    weight: np.ndarray
+    """1 for each of these whose access their specialty explains, `UNEXPLAINED` for the others."""
     expected: np.ndarray
     """Square root of the number of patients that two such users share by chance, so that the
     product of two users' is their number."""
@@ -42,8 +48,9 @@ class Care:
         """Return how well users work with the other users of an encounter's record.
 
         Between two users it is ln((s + ½)/(c + ½)), 0 at least, where they opened the same
-        encounters of s patients, and of c by chance. The mean over the record's other users is
-        returned, so that a record that many look up out of curiosity excuses nobody.
+        encounters of s patients, and of c by chance. The mean over the record's other users, each
+        by the weight, is returned, so that a record that many look up out of curiosity excuses
+        nobody.
 
         Parameters
         ----------
@@ -60,7 +67,10 @@ class Care:
         """
         order = np.argsort(user, kind="stable")
         found = np.empty(len(user))
-        found[order] = _strength(user[order], encounter[order], *self._arrays(), int(opened))
+        rows, expected = self._arrays()
+        found[order] = _strength(
+            user[order], encounter[order], rows, expected, self.weight, int(opened)
+        )
         return found
 
     def profiles(self, counts: np.ndarray, users: np.ndarray) -> np.ndarray:
@@ -87,14 +97,25 @@ class Care:
         return rows, self.expected
 
 
-def care_of(log: AccessLog) -> Care:
+def care_of(
+    log: AccessLog, discovery: Discovery, *, before: Findings | None = None, seed: int = 0
+) -> Care:
     """Prepare a log for asking who works with whom.
+
+    Parameters
+    ----------
+    log, discovery
+    before : Findings, optional
+        As in `judge`.
+    seed : int
+        Fixes the random records that tell which accesses a specialty explains.
 
     Examples
     --------
     >>> from telic.simulate.hospital_families import simulate_family
     >>> log = simulate_family("wards", 0).log
-    >>> care = care_of(log)
+    >>> nothing = Discovery("residuals", [], np.full(len(log.users), -1))
+    >>> care = care_of(log, nothing)
     >>> found = care.strength(log.access_user[:3], log.access_encounter[:3], opened=True)
     >>> found.shape, bool((found >= 0).all())
     ((3,), True)
@@ -106,60 +127,24 @@ def care_of(log: AccessLog) -> Care:
     encounters = np.diff(opened.indptr).astype(np.float64)
     size = np.diff(openers.indptr).astype(np.float64)
     by_chance = (size * (size - 1)).sum() / size.sum() ** 2
+
+    asked = Asked(log, seed)
+    ask_specialties(asked, discovery, coverage_of(log, discovery, before))
+    # Pairs of encounter and user as numbers; those of `openers` ascend.
+    n_users = np.int64(len(log.users))
+    pair = np.repeat(np.arange(len(size)), np.diff(openers.indptr)) * n_users + openers.indices
+    fits = asked.kind > 0
+    weight = np.full(len(pair), UNEXPLAINED)
+    weight[np.searchsorted(pair, log.access_encounter[fits] * n_users + log.access_user[fits])] = 1
     return Care(
         opened.indptr,
         opened.indices[order],
         log.encounter_patient,
         openers.indptr,
         openers.indices,
+        weight,
         encounters * np.sqrt(by_chance),
     )
-
-
-def random_records(log: AccessLog, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Draw users by their number of accesses, and for each an encounter that somebody opened.
-
-    Returns
-    -------
-    user, encounter : ndarray of int
-        Pairs of which the user did not open the encounter.
-    """
-    rng = np.random.default_rng(seed)
-    user = rng.choice(log.access_user, RANDOM_RECORDS)
-    encounter = rng.choice(np.unique(log.access_encounter), RANDOM_RECORDS)
-    opened = log.user_encounter()
-    strange = np.asarray(opened[user, encounter]).ravel() == 0
-    return user[strange], encounter[strange]
-
-
-def limit(accesses: np.ndarray, by_chance: np.ndarray, *, likelier: float = LIKELIER) -> float:
-    """Return the figure from which on accesses are `likelier` times as frequent as by chance.
-
-    Parameters
-    ----------
-    accesses, by_chance : ndarray of float
-        Figures of accesses and of random records.
-    likelier : float
-
-    Returns
-    -------
-    float
-        What a figure must exceed; infinite if none is likelier enough, or nothing was given.
-
-    Examples
-    --------
-    >>> limit(np.array([0.0, 1.0, 2.0, 2.0]), np.array([0.0, 0.0, 1.0, 1.0]))
-    1.0
-    """
-    if not len(accesses) or not len(by_chance):
-        return np.inf
-    tried = np.unique(np.concatenate([accesses, by_chance]))
-    above = [
-        1 - np.searchsorted(np.sort(x), tried, side="right") / len(x) for x in (accesses, by_chance)
-    ]
-    gain = above[0] - likelier * above[1]
-    best = int(gain.argmax())
-    return float(tried[best]) if gain[best] > 0 else np.inf
 
 
 def treated(log: AccessLog, care: Care, *, seed: int = 0) -> np.ndarray:
@@ -170,9 +155,15 @@ def treated(log: AccessLog, care: Care, *, seed: int = 0) -> np.ndarray:
     ndarray of bool
         In the order of ``log.access_row``.
     """
-    made = care.strength(log.access_user, log.access_encounter, opened=True)
-    chance = care.strength(*random_records(log, seed), opened=False)
-    return made > limit(made, chance)
+    asked = Asked(log, seed)
+    ask_colleagues(asked, care)
+    return asked.kind > 0
+
+
+def ask_colleagues(asked: Asked, care: Care) -> None:
+    """Give this reason to accesses that the record's other users explain."""
+    made = care.strength(*asked.made, opened=True)
+    asked.ask("colleagues", made, care.strength(*asked.chance, opened=False), LIKELIER)
 
 
 @kernel
@@ -192,7 +183,7 @@ def _shared(u, rows, shared, last):
 
 
 @kernel
-def _strength(user, asked, rows, expected, own):
+def _strength(user, asked, rows, expected, weight, own):
     """Mean strength between each pair's user and the encounter's other users; sorted by user."""
     user_start, _, _, opener_start, opener = rows
     found = np.zeros(len(user))
@@ -209,7 +200,7 @@ def _strength(user, asked, rows, expected, own):
                 others += 1
                 ratio = (shared[v] - own + 0.5) / (expected[u] * expected[v] + 0.5)
                 if ratio > 1.0:
-                    total += np.log(ratio)
+                    total += weight[p] * np.log(ratio)
         if others:
             found[i] = total / others
     return found

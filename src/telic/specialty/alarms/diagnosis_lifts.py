@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.kernels import kernel
+from telic.specialty.alarms.beyond_chance import SPECIALTY_LIKELIER, Asked
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings, Staff, staff_of
 from telic.specialty.log.access_log import AccessLog
@@ -116,3 +117,26 @@ def coverage_of(log: AccessLog, discovery: Discovery, before: Findings | None = 
     """
     staff = staff_of(log, discovery) if before is None else before.staff(log, discovery)
     return Coverage(log, staff, staff.seen[staff.place])
+
+
+def ask_specialties(
+    asked: Asked, discovery: Discovery, coverage: Coverage
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give these reasons to accesses that the declared or the practised specialty explains.
+
+    Returns
+    -------
+    declared, practised : ndarray of int
+        The diagnosis of each access's record that each covers best, −1 if it covers none.
+    """
+    covered = []
+    for kind, has, lifts in (
+        ("declared", coverage.log.taxonomy != "", coverage.declared),
+        ("practised", discovery.cluster >= 0, coverage.practised),
+    ):
+        (lift, best), (by_chance, _) = lifts(*asked.made), lifts(*asked.chance)
+        lift = np.where(has[asked.made[0]], lift, 0.0)
+        by_chance = np.where(has[asked.chance[0]], by_chance, 0.0)
+        asked.ask(kind, lift, by_chance, SPECIALTY_LIKELIER)
+        covered.append(np.where(lift > COVERED, best, -1))
+    return covered[0], covered[1]

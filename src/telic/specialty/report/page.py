@@ -72,7 +72,8 @@ def full_report(
     notes : list of str
         As in `recognise_found`.
     """
-    alerts = judge(log, discovery, before=before, care=care_of(log))
+    care = care_of(log, discovery, before=before, seed=seed)
+    alerts = judge(log, discovery, before=before, care=care)
     found, notes = recognise_found(log, discovery, pipeline=pipeline, seed=seed, threads=threads)
     report = specialty_report(
         log,
