@@ -25,7 +25,9 @@ from telic.specialty.pseudonyms import Pseudonyms
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
-    run = CliRunner().invoke(app, ["specialty", "simulate", str(folder / "log"), "--scale", "0.012"])
+    run = CliRunner().invoke(
+        app, ["specialty", "simulate", str(folder / "log"), "--scale", "0.012"]
+    )
     assert run.exit_code == 0
     return folder
 
