@@ -4,6 +4,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import typer.main
 import typer.testing
 
 # A first example may compile or import, and machines are shared: no example has a time of its own.
@@ -17,8 +18,8 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "numba")
 )
 
-# A test client makes the tree of commands anew for each command: a tenth of a second.
-typer.testing._get_command = cache(typer.testing._get_command)
+# The tree of commands is made anew for each command, in a tenth of a second.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -25,7 +25,9 @@ from telic.specialty.pseudonyms import Pseudonyms
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
-    run = CliRunner().invoke(app, ["specialty", "simulate", str(folder / "log"), "--scale", "0.03"])
+    run = CliRunner().invoke(
+        app, ["specialty", "simulate", str(folder / "log"), "--scale", "0.012"]
+    )
     assert run.exit_code == 0
     return folder
 
@@ -76,7 +78,9 @@ def test_discover_then_recognise_explain_and_report(folder, file, recognition):
     assert "because" in explained.stdout
     assert "lift" not in explained.stdout  # which open alarms have
     assert "random topic" in explained.stdout
-    options = ("--found", file, "--pipeline", "columns in [0, 1], Gaussian, C = 10")
+    few = [*content["specialties"][:1], *content["specialties"][-2:]]  # each is drawn
+    (folder / "few.json").write_text(json.dumps(content | {"specialties": few}))
+    options = ("--found", folder / "few.json", "--pipeline", "columns in [0, 1], Gaussian, C = 10")
     run("report", folder / "log", *options, "--out", folder / "r.html")
     page = (folder / "r.html").read_text()
     assert "De facto specialties" in page

@@ -182,9 +182,9 @@ def neighbours(network):
     out = {}
     for link in network.schema.links:
         links = network.links[link.name]
-        there, back = {}, {}
+        there, back, sources = {}, {}, links.sources  # which are made at every asking
         for e in range(len(links)):
-            s, t = (link.source, int(links.sources[e])), (link.target, int(links.indices[e]))
+            s, t = (link.source, int(sources[e])), (link.target, int(links.indices[e]))
             strength = None if links.strength is None else int(links.strength[e])
             there.setdefault(s, {})[t] = strength
             back.setdefault(t, {})[s] = strength

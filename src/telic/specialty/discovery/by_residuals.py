@@ -75,11 +75,12 @@ def pearson_residuals(counts: np.ndarray) -> np.ndarray:
     array([[ 1.41, -1.41],
            [-1.41,  1.41]])
     """
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
-    residual = np.zeros_like(expected)
-    np.divide(counts - expected, np.sqrt(expected), out=residual, where=expected > 0)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0))
+    expected /= max(counts.sum(), 1.0)
+    residual = counts - expected  # 0 where 0 is expected
+    np.divide(residual, np.sqrt(expected, out=expected), out=residual, where=expected > 0)
     bound = np.sqrt(len(counts))
-    return residual.clip(-bound, bound)
+    return residual.clip(-bound, bound, out=residual)
 
 
 @ONE_THREAD
@@ -96,11 +97,11 @@ def signal(units: Units, rng: np.random.Generator) -> Signal:
         chance = pearson_residuals(units.dealt(rng).counts().toarray())
         last = [n_codes - 1, n_codes - 1]
         largest = max(largest, eigh(chance.T @ chance, eigvals_only=True, subset_by_index=last)[0])
+        if size[0] <= np.sqrt(largest):  # no dimension is left, whatever else chance may do
+            return Signal(np.zeros((n_users, 0)), np.zeros(n_users, dtype=bool))
         distances.append(((chance @ axes) ** 2).cumsum(axis=1))
     n = min(int((size > np.sqrt(largest)).sum()), axes.shape[1])
     place = residual @ axes[:, :n]
-    if not n:
-        return Signal(place, np.zeros(n_users, dtype=bool))
     usual = np.quantile(np.concatenate([one[:, n - 1] for one in distances]), STANDS_OUT)
     return Signal(place, (place**2).sum(axis=1) > usual)
 

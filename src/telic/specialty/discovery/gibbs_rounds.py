@@ -59,10 +59,7 @@ class TopicModel(NamedTuple):
 
     def tables(self, count: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what `sample_documents` needs of word counts: weight, prior_cumulative, keep."""
-        total, floor = count.sum(axis=0), len(count) * self.beta
-        weight = (count + self.beta) / (total + floor)
-        keep = (np.maximum(count - 1, 0) + self.beta) / (np.maximum(total - 1, 0) + floor) / weight
-        return weight, np.cumsum(self.alpha * weight, axis=1), keep
+        return _tables(count, float(self.alpha), float(self.beta))
 
 
 class Shard(NamedTuple):
@@ -245,6 +242,22 @@ def _next(state):
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state, float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 1.1102230246251565e-16
+
+
+@kernel
+def _tables(count, alpha, beta):
+    total, floor = count.sum(axis=0), len(count) * beta
+    weight, prior_cumulative, keep = np.empty((3, *count.shape))
+    for w in range(len(count)):
+        prior = 0.0
+        for k in range(len(total)):
+            n = count[w, k]
+            weight[w, k] = (n + beta) / (total[k] + floor)
+            prior += alpha * weight[w, k]
+            prior_cumulative[w, k] = prior
+            less = (max(n - 1, 0) + beta) / (max(total[k] - 1, 0) + floor)
+            keep[w, k] = less / weight[w, k]
+    return weight, prior_cumulative, keep
 
 
 @kernel

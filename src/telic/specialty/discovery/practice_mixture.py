@@ -204,16 +204,20 @@ def held_up(units: Units, found: Practices, rng: np.random.Generator) -> np.ndar
     ndarray of bool, shape (n_practices,)
     """
     large = found.sizes >= MIN_USERS
-    shown = np.zeros(len(large), dtype=int)
+    shown, left = np.zeros(len(large), dtype=int), 2 * HALVINGS
     for _ in range(HALVINGS):
         halves = units.halves(rng)
         for formed, measured in (halves, halves[::-1]):
+            undecided = large & (shown <= HALVINGS) & (shown + left > HALVINGS)
+            if not undecided.any():  # what is left to measure changes nothing
+                return shown > HALVINGS
             again = refine(formed, found.member, len(large))
             share = shares(measured.counts(), again.profile)
-            for k in np.flatnonzero(large):
+            for k in np.flatnonzero(undecided):
                 own, others = share[again.member == k, k], share[again.member != k, k]
                 shown[k] += len(own) >= MIN_USERS and (
                     np.median(own) >= SHOWN_SHARE
                     and own.mean() - others.mean() >= SHOWN_DEVIATIONS * share[:, k].std()
                 )
+            left -= 1
     return shown > HALVINGS

