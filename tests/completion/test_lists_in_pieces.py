@@ -192,11 +192,11 @@ def test_a_list_larger_than_the_memory_keeps_to_it(tmp_path):
             writer.write_table(
                 pa.table({"phrase": texts, "weight": rng.random(len(part)), "payload": payloads})
             )
-    # Read whole, this list takes more than a gigabyte. The first run compiles what is not compiled
-    # yet, which takes memory of its own.
-    script = [sys.executable, "-c", MEASURED, str(tmp_path / "list.parquet")]
-    _, took = (
-        int(subprocess.check_output([*script, str(tmp_path / box)], text=True))
-        for box in ("compiled", "measured")
-    )
-    assert 1024 * took < 800e6
+
+    def took(box):
+        script = [sys.executable, "-c", MEASURED, str(tmp_path / "list.parquet")]
+        return 1024 * int(subprocess.check_output([*script, str(tmp_path / box)], text=True))
+
+    # Read whole, this list takes more than a gigabyte. A first run may have to compile, which takes
+    # memory of its own.
+    assert took("first") < 800e6 or took("second") < 800e6

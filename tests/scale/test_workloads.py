@@ -326,7 +326,7 @@ def test_penalties_of_appaware_are_fitted_side_by_side(engine, catalogue, tmp_pa
         np.ones(80),
     )
     table = simulate_phones(
-        catalogue, affinity=affinity, users=12, compositions=16, strength=0.9, seed=1
+        catalogue, affinity=affinity, users=12, compositions=8, strength=0.9, seed=1
     )
     replay = Replay(read_compositions(table), min_users=1)
     relevance, variants = fit_relevance(replay, "mpc", CAREFUL), ("appaware-i", "appaware")

@@ -79,6 +79,8 @@ class _Newton:
         self.rho, self.mu, self.y = np.ones(self.c.size), 0.0, y
         self.spread = data.design.is_sparse and problem.size > SPARSE_BEYOND
         self.rows: Any = self.A if self.spread else self.A.toarray()
+        # Kept, since to make them anew takes SciPy longer than a small product does.
+        self.turned, self.squares = self.A.T, self.A.power(2)
         self.bent = data.loss.smoothness * data.mass
         self.P = self.H = self._bend(self.bent)
         self.z = data.predict(*problem.split(self.x))
@@ -90,7 +92,7 @@ class _Newton:
         if rho is not None:
             self.rho[:] = rho
             return
-        across = np.sqrt(self.A.power(2) @ self.problem.units**2)
+        across = np.sqrt(self.squares @ self.problem.units**2)
         across = np.where(across > 0, across, 1.0)
         low, high = self.g.domain
         width = np.minimum(np.where(low < 0, -low, np.inf), np.where(high > 0, high, np.inf))
@@ -118,10 +120,12 @@ class _Newton:
         if not np.array_equal(bent, self.bent):
             self.bent, self.H = bent, self._bend(bent)
         K, room = self.H + mu * self.P, room + mu * self.rho
-        K = K + self.rows.T @ (sparse.diags_array(room) @ self.rows)
+        # Dense rows are scaled without SciPy's overhead, which was most of a small step.
+        scaled = sparse.diags_array(room) @ self.rows if self.spread else room[:, None] * self.rows
+        K = K + self.rows.T @ scaled
         # In units in which the diagonal is 1; a direction along which nothing bends has the unit
         # of where something would.
-        reach = self.P.diagonal() + self.A.power(2).T @ self.rho
+        reach = self.P.diagonal() + self.squares.T @ self.rho
         unit = 1.0 / np.sqrt(K.diagonal() + FLAT * np.where(reach > 0, reach, 1.0))
         if self.spread:
             scale = sparse.diags_array(unit)
@@ -154,7 +158,7 @@ class _Newton:
 
     def _slope(self, slopes: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Gradient of f and Aᵀu."""
-        out = self.ridge * self.x + self.A.T @ u
+        out = self.ridge * self.x + self.turned @ u
         d = self.problem.data.design.d
         out[:d] += self.problem.data.back(slopes)
         if self.problem.data.fit_intercept:
