@@ -95,10 +95,10 @@ def simulate_teams(family: str, seed: int, *, snooping: str = "planted") -> Team
         return np.array(strange[:n], dtype=int)
 
     def workmates(e: int, n: int) -> np.ndarray:
-        """Some of these who are of one team."""
+        """Some of these, of one team."""
         strange = stranger(e, len(log.users))
         team = teams[strange, rng.integers(0, teams.shape[1], len(strange))]
-        return strange[team == team[0]][:n]
+        return strange[team == team[:1]][:n]
 
     if snooping == "planted":
         planted = {
@@ -151,7 +151,7 @@ def _looked_up(
     n: int,
     curious: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Records that several strangers look up each, `n` accesses together at most."""
+    """Records that several strangers look up each, at most `n` accesses in all."""
     encounters = rng.choice(treated, max(1, n // curious), replace=False)
     users = [stranger(e, curious) for e in encounters]
     return np.concatenate(users), np.repeat(encounters, [len(one) for one in users])

@@ -73,7 +73,7 @@ def find_reasons(
     care : Care, optional
         What `care_of` made of the log; made here if not given.
     seed : int
-        Fixes the random records that the figures are compared with.
+        As in `care_of`; not used if `care` is given.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def find_reasons(
         In the order of ``log.access_row``.
     """
     care = care or care_of(log, discovery, before=before, seed=seed)
-    asked = Asked(log, seed)
+    asked = Asked(log, care.seed)
     ask_colleagues(asked, care)
     declared, practised = ask_specialties(asked, discovery, coverage_of(log, discovery, before))
     by_declared = (declared >= 0) & (asked.kind != KINDS.index("practised"))

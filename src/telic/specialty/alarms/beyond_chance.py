@@ -36,7 +36,7 @@ def random_records(log: AccessLog, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 
 
 def limit(accesses: np.ndarray, by_chance: np.ndarray, *, likelier: float) -> float:
-    """Return the figure from which on accesses are `likelier` times as frequent as by chance.
+    """Return the threshold: what a figure must exceed to be a reason.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def limit(accesses: np.ndarray, by_chance: np.ndarray, *, likelier: float) -> fl
     Returns
     -------
     float
-        What a figure must exceed; infinite if none is likelier enough, or nothing was given.
+        Infinite if no figure is likelier enough, or nothing was given.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def limit(accesses: np.ndarray, by_chance: np.ndarray, *, likelier: float) -> fl
 
 
 class Asked:
-    """Accesses, and random records beside them, of which reasons are asked in turn.
+    """Whose reasons are asked in turn: the accesses, and random records beside them.
 
     Attributes
     ----------

@@ -5,8 +5,8 @@ gives. What speaks for an access is how well its user works with the record's ot
 what the same user's work says of records drawn at random.
 
 Several people of one team who look at a record out of curiosity work together as well as those who
-treat the patient. But the patient is none of their specialty, and so a colleague whose own access
-no specialty explains counts less.
+treat the patient. But such patients are not what their specialty sees, so a colleague counts less
+if no specialty explains the colleague's own access.
 """
 
 from dataclasses import dataclass
@@ -39,18 +39,20 @@ class Care:
     opener: np.ndarray
     """Users of each encounter."""
     weight: np.ndarray
-    """1 for each of these whose access their specialty explains, `UNEXPLAINED` for the others."""
+    """Of each of these: 1 if a specialty explains the user's access, else `UNEXPLAINED`."""
     expected: np.ndarray
     """Square root of the number of patients that two such users share by chance, so that the
     product of two users' is their number."""
+    seed: int
+    """Fixes the random records that accesses are compared with."""
 
     def strength(self, user: np.ndarray, encounter: np.ndarray, *, opened: bool) -> np.ndarray:
         """Return how well users work with the other users of an encounter's record.
 
         Between two users it is ln((s + ½)/(c + ½)), 0 at least, where they opened the same
-        encounters of s patients, and of c by chance. The mean over the record's other users, each
-        by the weight, is returned, so that a record that many look up out of curiosity excuses
-        nobody.
+        encounters of s patients, and of c by chance. The mean, over the record's other users, of
+        this times the user's weight is returned, so that a record that many look up out of
+        curiosity excuses nobody.
 
         Parameters
         ----------
@@ -108,7 +110,7 @@ def care_of(
     before : Findings, optional
         As in `judge`.
     seed : int
-        Fixes the random records that tell which accesses a specialty explains.
+        Fixes the random records that accesses are compared with.
 
     Examples
     --------
@@ -144,10 +146,11 @@ def care_of(
         openers.indices,
         weight,
         encounters * np.sqrt(by_chance),
+        seed,
     )
 
 
-def treated(log: AccessLog, care: Care, *, seed: int = 0) -> np.ndarray:
+def treated(log: AccessLog, care: Care) -> np.ndarray:
     """Say which accesses the record's other users explain.
 
     Returns
@@ -155,13 +158,13 @@ def treated(log: AccessLog, care: Care, *, seed: int = 0) -> np.ndarray:
     ndarray of bool
         In the order of ``log.access_row``.
     """
-    asked = Asked(log, seed)
+    asked = Asked(log, care.seed)
     ask_colleagues(asked, care)
     return asked.kind > 0
 
 
 def ask_colleagues(asked: Asked, care: Care) -> None:
-    """Give this reason to accesses that the record's other users explain."""
+    """Ask whether the record's other users explain accesses."""
     made = care.strength(*asked.made, opened=True)
     asked.ask("colleagues", made, care.strength(*asked.chance, opened=False), LIKELIER)
 
@@ -184,7 +187,7 @@ def _shared(u, rows, shared, last):
 
 @kernel
 def _strength(user, asked, rows, expected, weight, own):
-    """Mean strength between each pair's user and the encounter's other users; sorted by user."""
+    """Mean weighted strength between a user and an encounter's others; pairs sorted by user."""
     user_start, _, _, opener_start, opener = rows
     found = np.zeros(len(user))
     n_users = len(user_start) - 1

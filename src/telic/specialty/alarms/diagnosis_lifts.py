@@ -122,7 +122,7 @@ def coverage_of(log: AccessLog, discovery: Discovery, before: Findings | None = 
 def ask_specialties(
     asked: Asked, discovery: Discovery, coverage: Coverage
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give these reasons to accesses that the declared or the practised specialty explains.
+    """Ask whether the declared, then the practised specialty explains accesses.
 
     Returns
     -------

@@ -75,8 +75,7 @@ def pearson_residuals(counts: np.ndarray) -> np.ndarray:
     array([[ 1.41, -1.41],
            [-1.41,  1.41]])
     """
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0))
-    expected /= max(counts.sum(), 1.0)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
     residual = counts - expected  # 0 where 0 is expected
     np.divide(residual, np.sqrt(expected, out=expected), out=residual, where=expected > 0)
     bound = np.sqrt(len(counts))

@@ -18,11 +18,11 @@ CODES_USERS = 1 / 4
 HOME = 2 / 3
 """A code names no group that has a smaller share than this of the users it has in another group."""
 DECLARE_IT = 1 / 3
-"""Share of declared members who must declare it, or another code of which all this is true."""
+"""Share of declared members who must declare a code that speaks for them, whichever it is."""
 LEAST_DECLARING = 2
-"""Members who must declare it: one is no group."""
+"""Members who must declare a code: one is no group."""
 OVERLAP_OF_CODE, OVERLAP_OF_MEMBERS = 1 / 2, 1 / 5
-"""The same two shares where a code is named by overlap alone."""
+"""`CODES_USERS` and `DECLARE_IT` where a code is named by overlap alone."""
 DEALS = 5
 """Times that each half's units are dealt to users at random, to see what share chance gives."""
 
@@ -95,7 +95,8 @@ def over_represented(
     and if these are `HOME` of as many as it has in any other group: a code's users are mostly where
     its work is done, and others may practise what has no code. The codes that speak for the group
     name it if `DECLARE_IT` of the declared members declare one of them: a specialty may have
-    several codes, each of few users. The nearest of several, or of none, is that of highest F1.
+    several codes, each of few users. The code returned is the one of highest F1 among those that
+    name it, or among all if none does.
 
     Parameters
     ----------

@@ -197,7 +197,8 @@ def held_up(units: Units, found: Practices, rng: np.random.Generator) -> np.ndar
     Profiles and members are formed on the units of a random half of the patients and measured on
     the others, both ways, `HALVINGS` times. Patients are halved, and not units, because a team that
     shares patients looks alike on any cut that leaves a patient on both sides, whatever it does. A
-    practice that fails in half of the measurements or more is dropped.
+    practice that fails in half of the measurements or more is dropped. Measuring stops once every
+    practice is decided.
 
     Returns
     -------
