@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 from tests.held import drawn, hold, page
 
+from telic.report import Report
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.before_and_after import effect
 from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 from telic.specialty.pseudonyms import Pseudonyms
+from telic.specialty.report import page as page_module
 from telic.specialty.report.figures import (
     declared_figure,
     label_of,
@@ -65,6 +67,21 @@ def test_numbers_that_are_not_shown_are_not_drawn():
     widths = sorted(bar.get_width() for bars in axes.containers for bar in bars)
     assert widths == [0, 0, 0, 11, 19, 20]
     assert [text.get_text() for text in axes.texts] == ["small numbers not shown"]
+
+
+def test_groups_whose_numbers_are_all_withheld_are_counted_and_not_drawn():
+    some, none = ["a", 40, 20, "withheld", "<11"], ["b", 12, "<11", "withheld", "withheld"]
+    for rows, caption in (
+        ([some], "What the users of each group declare."),
+        ([some, none], "Left out, because their numbers are small: 1 group."),
+        ([none], None),
+        ([], None),
+    ):
+        report = Report("Specialties")
+        page_module._declared(report, rows)
+        html = report.html()
+        assert ("<figure" in html) == (caption is not None)
+        assert caption is None or caption in html
 
 
 def test_months_stand_before_and_after():

@@ -303,17 +303,23 @@ def _in_short(
         )
     report.section("What changes", new_page=True)
     _months(report, log, alerts)
-    if discovery.specialties:
-        report.figure(
-            declared_figure(_declared_rows(log, discovery)),
-            "What the users of each group declare.",
-        )
+    _declared(report, _declared_rows(log, discovery))
     report.text(
         "To decide: which groups without a code should get one; whether users who practise one "
         "thing and declare another should be asked to correct it; who works through the open "
         "alarms, from the first of the queue on (telic specialty review). Nothing here proves "
         "that an access was right or wrong. The evidence follows."
     )
+
+
+def _declared(report: Report, rows: list[list[Any]]) -> None:
+    """Draw what each group's users declare; nothing of groups all of whose numbers are withheld."""
+    some = [row for row in rows if any(isinstance(number, int) for number in row[2:])]
+    if some:
+        left = len(rows) - len(some)
+        groups = "group" if left == 1 else "groups"
+        more = f" Left out, because their numbers are small: {left} {groups}." if left else ""
+        report.figure(declared_figure(some), f"What the users of each group declare.{more}")
 
 
 def _declared_rows(log: AccessLog, discovery: Discovery) -> list[list[Any]]:
