@@ -72,9 +72,14 @@ def shares(counts: np.ndarray | sparse.csr_array, profile: np.ndarray) -> np.nda
     array([[0.8, 0.2]])
     """
     share = np.full((counts.shape[0], len(profile)), 1 / len(profile))
-    rows = sparse.csr_array(counts, dtype=float)
-    _climb((rows.indptr, rows.indices, rows.data), np.ascontiguousarray(profile), EM_STEPS, share)
+    _climb(_rows(counts), profile.copy(), EM_STEPS, share)
     return share
+
+
+def _rows(counts: np.ndarray | sparse.csr_array) -> tuple[np.ndarray, ...]:
+    """Where each row begins, columns, and values, of the same types whatever holds the counts."""
+    rows = sparse.csr_array(counts, dtype=float)
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
@@ -158,9 +163,7 @@ def _profiles(
 ) -> np.ndarray:
     """Profiles of what members do in their practice, without what they do of the other profiles."""
     own = np.tile(SHRINK * profile[-1], (len(profile), 1))
-    _add_own_work(
-        (counts.indptr, counts.indices, counts.data), member, profile.T.copy(), share, own
-    )
+    _add_own_work(_rows(counts), member, profile.T.copy(), share, own)
     return own / np.maximum(own.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
 
