@@ -1,6 +1,8 @@
 import re
 from pathlib import Path
 
+from telic.specialty.alarms.colleagues import UNEXPLAINED
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -126,3 +128,16 @@ def test_the_gains_that_the_page_on_the_search_box_states_are_the_measured_ones(
         gain, static = measured("At the last keystroke", name)
         gain_every, static_every = measured("At every keystroke", name)
         assert numbers == [static, gain, static_every, gain_every]
+
+
+def test_what_the_guide_says_of_reasons_is_what_was_measured():
+    page = (ROOT / "docs" / "measured" / "reasons.md").read_text()
+    (row,) = (one for one in first_table(page) if one["family"] == "together")
+    share = {name: cell.split()[0] for name, cell in row.items()}
+    kinds = ("random patient", "known person", "again and again")
+    alone = max((share[kind] for kind in kinds), key=lambda one: float(one.rstrip("%")))
+    guide = (ROOT / "docs" / "explain" / "specialty.md").read_text()
+    said = re.search(r"which have teams,.*?Where users open", guide, re.S)[0]
+    measured = [share["care explained"], share["lowest hospital"], alone, share["workmates"]]
+    assert re.findall(r"[\d.]+%", said) == measured
+    assert f"counts {UNEXPLAINED:g} of this" in " ".join(guide.split())

@@ -83,7 +83,7 @@ def pooled(parts):
 
 
 def planted(one):
-    """What was planted, without workmates: what is done about these is another matter."""
+    """What was planted but workmates, who have a column of their own."""
     return pooled([value for kind, value in one.items() if kind not in ("care", "workmates")])
 
 

@@ -104,7 +104,7 @@ def check(X, y, loss, A, c, l1, l2, s, intercept, *given):
         assert value - best <= found.gap * (1 + 1e-9) + rounding
 
 
-@settings(max_examples=100, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=150, derandomize=True, phases=[Phase.generate])
 @given(
     cases(),
     st.sampled_from(METHODS),

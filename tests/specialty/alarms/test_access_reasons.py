@@ -4,6 +4,8 @@ import pytest
 from telic.simulate.hospital_teams_and_snooping import PLANTED, simulate_teams
 from telic.specialty.alarms.access_reasons import NO_REASON, find_reasons
 from telic.specialty.alarms.beyond_chance import KINDS
+from telic.specialty.alarms.colleagues import care_of
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 
 
@@ -50,6 +52,18 @@ def test_where_the_planted_accesses_are_care_they_are_explained_alike(found):
     care, planted = shares(hospital, found)
     n = (hospital.kind != "").sum()
     assert abs(care - planted) < 3 * np.sqrt(care * (1 - care) / n)
+
+
+def test_colleagues_explain_the_same_alarms_and_accesses_whatever_the_seed(hospital, found):
+    log, explained = hospital.log, []
+    for seed in (0, 1):
+        care = care_of(log, found, seed=seed)
+        assert care.seed == seed
+        alerts = judge(log, found, care=care)
+        kind = find_reasons(log, found, care=care).kind
+        np.testing.assert_array_equal(alerts.colleagues, kind == KINDS.index("colleagues"))
+        explained.append(alerts.colleagues)
+    assert (explained[0] != explained[1]).any()
 
 
 def test_words_say_what_was_found(hospital, found):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.alarms.beyond_chance import KINDS, SPECIALTY_LIKELIER, Asked, limit
+from telic.specialty.alarms.beyond_chance import KINDS, SPECIALTY_LIKELIER, FirstReasons, limit
 from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
 from telic.specialty.discovery.discover import discover
 
@@ -30,29 +30,29 @@ def in_turn(made, chance, asked):
 
 
 def test_what_has_a_reason_is_left_out_of_the_next_threshold(log):
-    rng, asked = np.random.default_rng(0), Asked(log)
-    made, chance = len(asked.made[0]), len(asked.chance[0])
+    rng, first = np.random.default_rng(0), FirstReasons(log)
+    made, chance = len(first.made[0]), len(first.chance[0])
     turns = []
     for kind in ("colleagues", "practised", "declared"):
         figures = rng.integers(0, 9, made) + (rng.random(made) < 0.3) * rng.integers(0, 9, made)
         turns.append((KINDS.index(kind), figures.astype(float), rng.integers(0, 9, chance), 2.0))
-        asked.ask(kind, *turns[-1][1:])
-    assert asked.kind.tolist() == in_turn(made, chance, turns)
-    assert set(asked.kind) == {0, 1, 2, 3}
+        first.ask(kind, *turns[-1][1:])
+    assert first.kind.tolist() == in_turn(made, chance, turns)
+    assert set(first.kind) == {0, 1, 2, 3}
 
 
 def test_specialties_are_asked_of_those_who_have_one_and_of_their_random_records(log):
-    found, asked = discover(log, restarts=1), Asked(log)
+    found, first = discover(log, restarts=1), FirstReasons(log)
     coverage = coverage_of(log, found)
     turns = []
     for place, has, lifts in (
         (2, log.taxonomy != "", coverage.declared),
         (3, found.cluster >= 0, coverage.practised),
     ):
-        made, chance = (lifts(*pairs)[0] * has[pairs[0]] for pairs in (asked.made, asked.chance))
+        made, chance = (lifts(*pairs)[0] * has[pairs[0]] for pairs in (first.made, first.chance))
         turns.append((place, made, chance, SPECIALTY_LIKELIER))
-    covered = ask_specialties(asked, found, coverage)
-    assert asked.kind.tolist() == in_turn(len(asked.made[0]), len(asked.chance[0]), turns)
-    assert set(asked.kind) == {0, 2, 3}
+    covered = ask_specialties(first, found, coverage)
+    assert first.kind.tolist() == in_turn(len(first.made[0]), len(first.chance[0]), turns)
+    assert set(first.kind) == {0, 2, 3}
     for (_, lift, *_), code in zip(turns, covered, strict=True):
         assert ((code >= 0) == (lift > 1)).all()

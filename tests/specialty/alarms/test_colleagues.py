@@ -8,7 +8,7 @@ from scipy import sparse
 
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.access_reasons import find_reasons
-from telic.specialty.alarms.beyond_chance import Asked, limit, random_records
+from telic.specialty.alarms.beyond_chance import FirstReasons, limit, random_records
 from telic.specialty.alarms.colleagues import UNEXPLAINED, care_of, treated
 from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
 from telic.specialty.alarms.explained_alarms import COLLEAGUES, COVERED, judge, lines
@@ -26,10 +26,10 @@ def nothing_found(log):
 
 def reference_strength(log, user, encounter, *, opened):
     """The definition of `Care.strength`, pair by pair."""
-    asked, nothing = Asked(log), nothing_found(log)
-    ask_specialties(asked, nothing, coverage_of(log, nothing))
+    first, nothing = FirstReasons(log), nothing_found(log)
+    ask_specialties(first, nothing, coverage_of(log, nothing))
     pairs = zip(log.access_user.tolist(), log.access_encounter.tolist(), strict=True)
-    fits = {pair for pair, kind in zip(pairs, asked.kind, strict=True) if kind}
+    fits = {pair for pair, kind in zip(pairs, first.kind, strict=True) if kind}
     assert 0 < len(fits) < len(log.access_user)
     seen = [set() for _ in log.users]
     for u, e in zip(log.access_user, log.access_encounter, strict=True):

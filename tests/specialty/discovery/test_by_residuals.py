@@ -1,6 +1,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,11 +11,18 @@ from tests.reference import specialty as reference
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from telic.simulate.hospital_families import FAMILIES, simulate_family
-from telic.specialty.discovery import by_residuals
-from telic.specialty.discovery.by_residuals import Signal, directions, pearson_residuals, signal
+from telic.specialty.discovery import by_residuals, practice_mixture
+from telic.specialty.discovery.by_residuals import (
+    SHUFFLES,
+    Signal,
+    directions,
+    pearson_residuals,
+    signal,
+)
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.practice_mixture import (
     EM_STEPS,
+    HALVINGS,
     MIN_USERS,
     SHRINK,
     Practices,
@@ -35,6 +43,34 @@ def hospital():
 @pytest.fixture(scope="module")
 def units(hospital):
     return units_of(hospital.log)
+
+
+@pytest.mark.parametrize(("family", "control"), [("panels", "lean"), ("wards", "none")])
+def test_dimensions_are_those_above_every_shuffle(family, control):
+    units, rng = units_of(simulate_family(family, 0, control=control).log), np.random.default_rng(0)
+
+    def sizes(units):
+        return np.linalg.svd(pearson_residuals(units.counts().toarray()), compute_uv=False)
+
+    chance = max(sizes(units.dealt(rng))[0] for _ in range(SHUFFLES))
+    found = signal(units, np.random.default_rng(0))
+    assert found.n_dimensions == (sizes(units) > chance).sum() > 2
+
+
+@pytest.mark.parametrize("shown", [*product([True, False], repeat=2 * HALVINGS)])
+def test_what_shows_in_most_halves_is_kept_however_soon_that_is_decided(shown, monkeypatch):
+    turn, member = iter(shown), np.repeat([0, -1], MIN_USERS)
+
+    def measured(counts, profile):
+        return np.where(member == 0, float(next(turn)), 0.0)[:, None]
+
+    found = Practices(np.zeros((2, 1)), member)
+    monkeypatch.setattr(practice_mixture, "refine", lambda *given: found)
+    monkeypatch.setattr(practice_mixture, "shares", measured)
+    user = np.arange(2 * MIN_USERS)
+    codes = sparse.csr_array(np.ones((len(user), 1)))
+    units = Units(user, user, codes, len(user), np.zeros(1, dtype=int))
+    assert held_up(units, found, np.random.default_rng(0)).tolist() == [sum(shown) > HALVINGS]
 
 
 def f1(truth, found):

@@ -141,9 +141,9 @@ class Certifier:
         self.rows: Rows = LocalRows(problem) if rows is None else rows
         self.size = self.plain.A.shape[1]
         self.magnitude = abs(self.plain.A)
-        # Kept, since to turn a small matrix takes SciPy longer than its product does.
-        self.turned, self.turned_magnitude = self.plain.A.T, self.magnitude.T
-        self.turned_given = problem.A.T
+        # Kept, since to transpose a small matrix takes SciPy longer than its product does.
+        self.transposed, self.transposed_magnitude = self.plain.A.T, self.magnitude.T
+        self.transposed_given = problem.A.T
         self.ridge, self.lengths = np.zeros(self.size), np.zeros(self.size)
         self.ridge[: problem.size] = problem.ridge
         self.lengths[: problem.data.design.d] = self.rows.lengths()
@@ -153,7 +153,7 @@ class Certifier:
         low, high = self.plain.g.domain
         self.width = np.minimum(-low, high)
         self.soft = np.flatnonzero(self.width > 0)
-        self.force = self.turned_magnitude @ self.width
+        self.force = self.transposed_magnitude @ self.width
 
     @cached_property
     def span(self) -> Span | None:
@@ -196,7 +196,7 @@ class Certifier:
                 for found in duals:
                     gap = np.fmin(gap, self._gap(full, z, v, found))
             residual = problem.A @ x + problem.by(y) - problem.c
-            slope = slope[: problem.size] + self.turned_given @ u
+            slope = slope[: problem.size] + self.transposed_given @ u
         gap = np.inf if np.isnan(gap) else max(float(gap), 0.0)
         return Certificate(
             *problem.part(full, y),
@@ -239,9 +239,11 @@ class Certifier:
         """P(x) less the dual's value, as a sum of parts that are >= 0; infinite if infeasible."""
         data, (slopes, u, gradient) = self.problem.data, dual
         left = self.gradient(slopes) if gradient is None else gradient
-        left = left + self.turned @ u
+        left = left + self.transposed @ u
         parts = np.linalg.norm(slopes) * self.lengths
-        parts += self.turned_magnitude @ np.maximum(abs(u), np.nan_to_num(self.width, posinf=0.0))
+        parts += self.transposed_magnitude @ np.maximum(
+            abs(u), np.nan_to_num(self.width, posinf=0.0)
+        )
         # Along a direction that the data do not see a penalty alone holds x: what is left of the
         # balance must be less than it, or than what can be known.
         allowed = np.clip(FAINT * self.force, ROUNDING * parts, FEASIBLE * parts)
@@ -275,7 +277,7 @@ class Certifier:
         if self.span is not None:
             u = u.copy()
             for _ in range(2):
-                u[self.soft] -= self.span.least(slope + self.turned @ u)
+                u[self.soft] -= self.span.least(slope + self.transposed @ u)
             found.append(Dual(slopes, u, gradient))
         return found, slope
 
@@ -293,7 +295,7 @@ class Certifier:
         Newton's method does not get there they stay as they are, and make no bound.
         """
         data, N = self.problem.data, M.N
-        pull = N.T @ (self.turned @ u + self.ridge * full)
+        pull = N.T @ (self.transposed @ u + self.ridge * full)
         t = before = np.zeros(N.shape[1])
         first, inverse, last = slopes, None, np.inf
         for _ in range(MOST_MOVES):

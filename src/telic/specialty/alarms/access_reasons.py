@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from telic.specialty.alarms.beyond_chance import KINDS, Asked
+from telic.specialty.alarms.beyond_chance import KINDS, FirstReasons
 from telic.specialty.alarms.colleagues import Care, ask_colleagues, care_of
-from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
+from telic.specialty.alarms.diagnosis_lifts import ask_specialties
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
@@ -71,7 +71,7 @@ def find_reasons(
     before : Findings, optional
         As in `judge`.
     care : Care, optional
-        What `care_of` made of the log; made here if not given.
+        What `care_of` made of the same log and discovery; made here if not given.
     seed : int
         As in `care_of`; not used if `care` is given.
 
@@ -81,8 +81,8 @@ def find_reasons(
         In the order of ``log.access_row``.
     """
     care = care or care_of(log, discovery, before=before, seed=seed)
-    asked = Asked(log, care.seed)
-    ask_colleagues(asked, care)
-    declared, practised = ask_specialties(asked, discovery, coverage_of(log, discovery, before))
-    by_declared = (declared >= 0) & (asked.kind != KINDS.index("practised"))
-    return Reasons(asked.kind, np.where(by_declared, declared, practised), by_declared)
+    first = FirstReasons(log, care.seed)
+    ask_colleagues(first, care)
+    declared, practised = ask_specialties(first, discovery, care.coverage)
+    by_declared = (declared >= 0) & (first.kind != KINDS.index("practised"))
+    return Reasons(first.kind, np.where(by_declared, declared, practised), by_declared)

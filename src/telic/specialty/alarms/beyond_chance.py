@@ -65,8 +65,8 @@ def limit(accesses: np.ndarray, by_chance: np.ndarray, *, likelier: float) -> fl
     return float(tried[best]) if gain[best] > 0 else np.inf
 
 
-class Asked:
-    """Whose reasons are asked in turn: the accesses, and random records beside them.
+class FirstReasons:
+    """The first reason of each access, of reasons that are asked in turn.
 
     Attributes
     ----------

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.kernels import kernel
-from telic.specialty.alarms.beyond_chance import LIKELIER, Asked
-from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
+from telic.specialty.alarms.beyond_chance import LIKELIER, FirstReasons
+from telic.specialty.alarms.diagnosis_lifts import Coverage, ask_specialties, coverage_of
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
@@ -43,6 +43,8 @@ class Care:
     expected: np.ndarray
     """Square root of the number of patients that two such users share by chance, so that the
     product of two users' is their number."""
+    coverage: Coverage
+    """How well specialties cover records."""
     seed: int
     """Fixes the random records that accesses are compared with."""
 
@@ -130,12 +132,13 @@ def care_of(
     size = np.diff(openers.indptr).astype(np.float64)
     by_chance = (size * (size - 1)).sum() / size.sum() ** 2
 
-    asked = Asked(log, seed)
-    ask_specialties(asked, discovery, coverage_of(log, discovery, before))
+    first = FirstReasons(log, seed)
+    coverage = coverage_of(log, discovery, before)
+    ask_specialties(first, discovery, coverage)
     # Pairs of encounter and user as numbers; those of `openers` ascend.
     n_users = np.int64(len(log.users))
     pair = np.repeat(np.arange(len(size)), np.diff(openers.indptr)) * n_users + openers.indices
-    fits = asked.kind > 0
+    fits = first.kind > 0
     weight = np.full(len(pair), UNEXPLAINED)
     weight[np.searchsorted(pair, log.access_encounter[fits] * n_users + log.access_user[fits])] = 1
     return Care(
@@ -146,6 +149,7 @@ def care_of(
         openers.indices,
         weight,
         encounters * np.sqrt(by_chance),
+        coverage,
         seed,
     )
 
@@ -158,15 +162,15 @@ def treated(log: AccessLog, care: Care) -> np.ndarray:
     ndarray of bool
         In the order of ``log.access_row``.
     """
-    asked = Asked(log, care.seed)
-    ask_colleagues(asked, care)
-    return asked.kind > 0
+    first = FirstReasons(log, care.seed)
+    ask_colleagues(first, care)
+    return first.kind > 0
 
 
-def ask_colleagues(asked: Asked, care: Care) -> None:
+def ask_colleagues(first: FirstReasons, care: Care) -> None:
     """Ask whether the record's other users explain accesses."""
-    made = care.strength(*asked.made, opened=True)
-    asked.ask("colleagues", made, care.strength(*asked.chance, opened=False), LIKELIER)
+    made = care.strength(*first.made, opened=True)
+    first.ask("colleagues", made, care.strength(*first.chance, opened=False), LIKELIER)
 
 
 @kernel

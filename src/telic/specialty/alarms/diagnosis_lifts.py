@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.kernels import kernel
-from telic.specialty.alarms.beyond_chance import SPECIALTY_LIKELIER, Asked
+from telic.specialty.alarms.beyond_chance import SPECIALTY_LIKELIER, FirstReasons
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings, Staff, staff_of
 from telic.specialty.log.access_log import AccessLog
@@ -120,7 +120,7 @@ def coverage_of(log: AccessLog, discovery: Discovery, before: Findings | None = 
 
 
 def ask_specialties(
-    asked: Asked, discovery: Discovery, coverage: Coverage
+    first: FirstReasons, discovery: Discovery, coverage: Coverage
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ask whether the declared, then the practised specialty explains accesses.
 
@@ -134,9 +134,9 @@ def ask_specialties(
         ("declared", coverage.log.taxonomy != "", coverage.declared),
         ("practised", discovery.cluster >= 0, coverage.practised),
     ):
-        (lift, best), (by_chance, _) = lifts(*asked.made), lifts(*asked.chance)
-        lift = np.where(has[asked.made[0]], lift, 0.0)
-        by_chance = np.where(has[asked.chance[0]], by_chance, 0.0)
-        asked.ask(kind, lift, by_chance, SPECIALTY_LIKELIER)
+        (lift, best), (by_chance, _) = lifts(*first.made), lifts(*first.chance)
+        lift = np.where(has[first.made[0]], lift, 0.0)
+        by_chance = np.where(has[first.chance[0]], by_chance, 0.0)
+        first.ask(kind, lift, by_chance, SPECIALTY_LIKELIER)
         covered.append(np.where(lift > COVERED, best, -1))
     return covered[0], covered[1]

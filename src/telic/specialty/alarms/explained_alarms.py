@@ -104,17 +104,17 @@ def judge(
     before : Findings, optional
         What an earlier log of the hospital taught: its users and accesses count in the profiles.
     care : Care, optional
-        Who works with whom in this log. Then colleagues who opened the same record explain alarms
-        too. Users with neither a declared nor a de facto specialty are dealt into the queue by
-        what their colleagues see; those without colleagues come first, as nothing speaks for them.
-        Without it all of these stand last, each with a lift of 1.
+        Who works with whom, of the same log and discovery. Then colleagues who opened the same
+        record explain alarms too. Users with neither a declared nor a de facto specialty are dealt
+        into the queue by what their colleagues see; those without colleagues come first, as nothing
+        speaks for them. Without it all of these stand last, each with a lift of 1.
 
     Returns
     -------
     Alerts
         In the order of ``log.access_row``.
     """
-    coverage = coverage_of(log, discovery, before)
+    coverage = coverage_of(log, discovery, before) if care is None else care.coverage
     made = log.access_user, log.access_encounter
     declared, declared_reason = coverage.declared(*made)
     practised, reason = coverage.practised(*made)

@@ -80,7 +80,7 @@ class _Newton:
         self.spread = data.design.is_sparse and problem.size > SPARSE_BEYOND
         self.rows: Any = self.A if self.spread else self.A.toarray()
         # Kept, since to make them anew takes SciPy longer than a small product does.
-        self.turned, self.squares = self.A.T, self.A.power(2)
+        self.transposed, self.squares = self.A.T, self.A.power(2)
         self.bent = data.loss.smoothness * data.mass
         self.P = self.H = self._bend(self.bent)
         self.z = data.predict(*problem.split(self.x))
@@ -158,7 +158,7 @@ class _Newton:
 
     def _slope(self, slopes: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Gradient of f and Aᵀu."""
-        out = self.ridge * self.x + self.turned @ u
+        out = self.ridge * self.x + self.transposed @ u
         d = self.problem.data.design.d
         out[:d] += self.problem.data.back(slopes)
         if self.problem.data.fit_intercept:
