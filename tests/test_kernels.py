@@ -4,6 +4,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numba
@@ -39,29 +40,34 @@ def test_two_processes_that_save_at_once_do_not_mix_their_code(folder):
     assert later.load("of integers") in (None, b"integers")
 
 
-def run_in(folder, first="pass", kept="kept"):
-    """Call the kernel of a package in another process: its value, and whether it was compiled.
-
-    Code is kept in the folder `kept`, and beside the source if that is "".
-    """
-    shown = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"{first}\nfrom pack.caller import f\nprint(f(1), sum(f.stats.cache_misses.values()))",
-        ],
+def start_in(folder, first="pass", kept="kept"):
+    """Start another process that calls the kernel of a package, as in `run_in`."""
+    call = "print(f(1), sum(f.stats.cache_misses.values()))"
+    return subprocess.Popen(
+        [sys.executable, "-c", f"{first}\nfrom pack.caller import f\n{call}"],
         cwd=folder,
         env=os.environ
         | {
             "NUMBA_CACHE_DIR": str(folder / kept) if kept else "",
             "PYTHONDONTWRITEBYTECODE": "1",
         },
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
-        check=True,
     )
-    return shown.stdout.split()
+
+
+def shown_by(process):
+    shown, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return shown.split()
+
+
+def run_in(folder, first="pass", kept="kept"):
+    """Call the kernel of a package in another process: its value, and whether it was compiled.
+
+    Code is kept in the folder `kept`, and beside the source if that is "".
+    """
+    return shown_by(start_in(folder, first, kept))
 
 
 def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
@@ -111,6 +117,41 @@ def limits(tmp_path):
     file = tmp_path / "pack" / "limits.py"
     file.write_text("K = 1\n")
     return file
+
+
+WHEN_BOTH_ARE_THERE = """
+import os, time
+from pack.caller import f
+open("{0}", "w").close()
+while not (os.path.exists("one") and os.path.exists("other")):
+    time.sleep(0.001)
+"""
+
+
+def test_of_processes_that_need_the_same_code_at_once_one_compiles_it(tmp_path, limits):
+    both = [start_in(tmp_path, WHEN_BOTH_ARE_THERE.format(name)) for name in ("one", "other")]
+    assert sorted(map(shown_by, both)) == [["2", "0"], ["2", "1"]]
+
+
+def test_who_waited_for_code_too_long_compiles_it(tmp_path, limits):
+    kept = tmp_path / "kept"
+    holder = (
+        "from telic import kernels\nfrom pack.caller import f\n"
+        "kernels._turn(f._cache.cache_path, f._cache._made._cache_file._index_name).__enter__()\n"
+        "open('held', 'w').close()\nimport time\nwhile True: time.sleep(1)"
+    )
+    process = start_in(tmp_path, holder)
+    try:
+        while not (tmp_path / "held").exists():
+            assert process.poll() is None
+        began = time.monotonic()
+        patience = "from telic import kernels; kernels.PATIENCE = 2"
+        assert run_in(tmp_path, patience) == ["2", "1"]
+        assert time.monotonic() - began > 2
+    finally:
+        process.kill()
+        process.communicate()
+    assert len(list(kept.rglob("*.nbc"))) == 1
 
 
 def test_code_depends_on_what_files_hold_and_not_on_their_times(tmp_path, limits):

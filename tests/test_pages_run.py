@@ -33,7 +33,14 @@ PAGES = sorted(
     if re.search(r"```(console|python)\n", page.read_text(encoding="utf-8"))
 )
 # Seconds to minutes of processor time:
-LONG = {"access-log", "answer-a-patient", "audit-access", "measure-signals", "specialty"}
+LONG = {
+    "access-log",
+    "answer-a-patient",
+    "audit-access",
+    "measure-signals",
+    "rare-events",
+    "specialty",
+}
 EVERY = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
 PSEUDONYM = re.compile(r"user-[0-9a-f]{10}")  # of a new key in each run

@@ -7,9 +7,11 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,15 @@ import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 COMPILED: list[Path] = []
 """Files of the machine code that this process compiled and kept."""
+PATIENCE = 60.0
+"""Seconds that a process waits at most for code which another one compiles."""
 
 # Those within functions are left out: whether they have been made differs from run to run.
 _IMPORTS = re.compile(r"^(?:from|import) (\w[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
@@ -45,8 +54,9 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     numba's own ``cache=True`` is not for us. It numbers the files that it keeps, so that processes
     which compile at the same time write different code to one name, and it looks for changes in the
     function's own file alone, so that code from before an upgrade goes on in what calls it. See
-    `_Code`. Code that lies beside the source is used, too, where another user compiled it, as
-    ``telic warmup`` does for an image or a shared installation.
+    `_Code`. Of processes that need the same code at once, such as the workers of a service, one
+    compiles it and the others load it. Code that lies beside the source is used, too, where another
+    user compiled it, as ``telic warmup`` does for an image or a shared installation.
 
     Examples
     --------
@@ -67,6 +77,7 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     # NUMBA_DISABLE_JIT leaves functions as they are, and what is typed at a prompt has no file.
     if compiled is not function and os.path.isfile(function.__code__.co_filename):
         compiled._cache = _Cache(function)
+        compiled.compile = partial(_compile_once, compiled.compile, compiled._cache)
     return compiled
 
 
@@ -92,6 +103,54 @@ class _Cache:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)
+
+
+def _compile_once(compile_: Callable, cache: _Cache, signature: object) -> object:
+    """Load code or compile it, in one process at a time."""
+    with _turn(cache.cache_path, cache._made._cache_file._index_name):
+        return compile_(signature)
+
+
+@contextmanager
+def _turn(folder: str, name: str) -> Iterator[None]:
+    """Wait until no other process holds this name in a folder, and hold it meanwhile.
+
+    A process that waited for long goes on all the same: it then compiles what another one does.
+    """
+    place = zlib.crc32(name.encode())
+    try:
+        handle = _locks(folder)
+        _hold(handle, place)
+    except OSError:  # a folder that cannot be written, or a file system without locks
+        yield
+        return
+    try:
+        yield
+    finally:
+        fcntl.lockf(handle, fcntl.LOCK_UN, 1, place)
+
+
+def _hold(handle: int, place: int) -> None:
+    given_up = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except BlockingIOError:
+            if time.monotonic() > given_up:
+                raise
+        time.sleep(0.02)
+
+
+@cache
+def _locks(folder: str) -> int:
+    """Open the file whose bytes stand for the functions of a folder, for as long as we run.
+
+    The system would give up all locks of a process on a file as soon as it closes it once.
+    """
+    if fcntl is None:
+        raise OSError("this system has no such locks")
+    os.makedirs(folder, exist_ok=True)
+    return os.open(Path(folder, "compiling.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 class _Code(IndexDataCacheFile):

@@ -511,6 +511,7 @@ def test_ids_of_other_nodes_are_replaced_unless_they_are_public(cinema, tmp_path
         telic("anonymise", cinema, tmp_path / "c", *who, "--public", "club")
 
 
+@pytest.mark.slow
 def test_what_k_degree_reached_is_said_degree_by_degree(world, tmp_path, monkeypatch):
     # Degrees are the same after any round; each takes a second.
     monkeypatch.setattr("telic.privacy.anonymisers.fake_links.ROUNDS", 1)

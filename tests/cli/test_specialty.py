@@ -88,6 +88,7 @@ def test_discover_then_recognise_explain_and_report(folder, file, recognition):
     assert ">columns in [0, 1], Gaussian, C = 10</td>" in page
 
 
+@pytest.mark.slow
 def test_recognise_shows_every_pipeline_and_where_it_was_chosen(folder, file, recognition):
     options = ("recognise", folder / "log", "--found", file, "--classifier", "Naive")
     row, *_ = recognition

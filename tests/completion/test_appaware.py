@@ -152,6 +152,7 @@ def misled(catalogue):
     return Replay(read_compositions(log), queries=read_queries(misleading))
 
 
+@pytest.mark.slow
 def test_counting_popularity_anew_is_no_gain_of_apps(misled, monkeypatch):
     def gains() -> list[float]:
         counts = fit_relevance(misled, "mpc", CAREFUL)

@@ -264,6 +264,7 @@ def test_a_submission_teaches_the_user_and_nobody_else():
     assert UserState.from_json(json.loads(json.dumps(user.as_json()))).as_json() == user.as_json()
 
 
+@pytest.mark.slow
 def test_a_composition_stays_small_however_long_it_is_typed(held_by_compositions):
     """Keystrokes on the way to a phrase and back, by a user with a long history."""
     phrases = [f"p{i:03}" for i in range(300)]

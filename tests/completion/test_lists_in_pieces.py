@@ -177,6 +177,7 @@ print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_list_larger_than_the_memory_keeps_to_it(tmp_path):
     def took(n):

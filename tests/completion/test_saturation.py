@@ -179,6 +179,7 @@ def test_bounds_must_be_bounds(quantile, bound):
         Saturation(quantile, bound)
 
 
+@pytest.mark.slow
 def test_slow_fast_distracted_and_screen_reader_typists_keep_what_the_static_order_gave():
     """Simulated, fitted on calibrated typists, without gate and check: bounds alone."""
     catalogue, calibrated = read_catalogue(None), SETTINGS["calibrated"]

@@ -268,6 +268,7 @@ def test_a_result_that_never_comes_is_waited_for_as_long_as_a_worker_is():
     assert "3 seconds" in str(outcome)
 
 
+@pytest.mark.slow
 def test_a_partition_that_kills_its_workers_is_named_and_the_rest_is_finished(cluster):
     cluster.workers += [cluster.add_worker() for _ in range(2)]
     cluster.ready(4).close()
@@ -311,6 +312,7 @@ def test_a_worker_with_another_version_is_refused(cluster, tmp_path):
         wait_for(lambda: before.slots == there, "the stranger's end")
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path, caplog):
     alone = Cluster(tmp_path, workers=1)
     partitions = [(tmp_path, number) for number in range(3)]

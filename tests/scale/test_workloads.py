@@ -383,6 +383,7 @@ def test_halves_of_users_are_recognised_side_by_side(engine, tmp_path):
         recognise(counts, labels[::-1], **options)
 
 
+@pytest.mark.slow
 def test_the_command_recognises_on_an_engine(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     simulate_hospital("log", scale=0.002)
@@ -1055,6 +1056,7 @@ def test_shards_agree_as_they_do_in_memory_and_go_on(engine, here):
         consensus_admm(shards, **options, executor=engine)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_while_a_log_is_counted_changes_nothing(cluster, small_pieces, tmp_path):
     query_log(tmp_path / "log.parquet")
     fit_files(tmp_path / "log.parquet").save(tmp_path / "whole")

@@ -144,6 +144,7 @@ def test_who_hangs_up_in_the_middle_leaves_nothing_behind(limited, caplog):
     assert not failures(caplog)
 
 
+@pytest.mark.slow
 def test_of_connections_that_were_reset_nothing_stays_in_memory(limited):
     """A reset is no orderly end: uvicorn's timers would hold each for as long as it may be kept."""
 

@@ -224,6 +224,7 @@ def test_a_killed_service_comes_back_with_all_that_was_acknowledged(completer, t
     store.close()
 
 
+@pytest.mark.slow
 def test_a_service_whose_workers_never_come_up_again_ends(completer, tmp_path):
     completer.save(tmp_path / "model")
     with service(tmp_path / "model", "--workers", "2") as (process, _):

@@ -20,6 +20,7 @@ def logs():
     return {name: simulate_shoppers(setting=name, seed=7, **SIZE) for name in SHOPPERS}
 
 
+@pytest.mark.slow
 def test_the_calibrated_ones_have_the_published_marginals(logs):
     others = [simulate_shoppers(seed=seed, **SIZE) for seed in (8, 9)]
     found = [marginals(log) for log in (logs["calibrated"], *others)]

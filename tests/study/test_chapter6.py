@@ -41,6 +41,7 @@ def log():
     return hospital(0.02, 0)[0]
 
 
+@pytest.mark.slow
 def test_summary_and_topics_have_the_tables_shape(log):
     table = tables.counts_table(counts(**SMALL))
     assert table.records()[0] == {

@@ -44,6 +44,7 @@ def measured(world):
     return once
 
 
+@pytest.mark.slow
 def test_the_tables_have_the_published_trends(measured):
     risk = measured("risk_by_links", density=0.01)
     (everything,) = risk["follow-mention-retweet-comment"]
@@ -182,6 +183,7 @@ def test_a_missing_data_set_is_named(monkeypatch, tmp_path):
         networks.copenhagen()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_data")
 def test_one_part_of_the_study_runs_alone():
     page = chapter7.study(Steps(), only="copenhagen")

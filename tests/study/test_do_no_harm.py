@@ -228,6 +228,7 @@ def test_the_gate_counts_fits_and_ranges():
     assert [*row.values()] == ["readers", 0.75, 0.5, 1.0, 0.5]
 
 
+@pytest.mark.slow
 def test_gates_and_changes_are_steps_that_can_be_kept(tmp_path):
     steps = Steps(tmp_path)
     settings = {"catalogue": "letters", "before": "readers", "after": "no change", "seed": 0}

@@ -56,6 +56,7 @@ def test_the_page_shows_shares_of_the_box_fitted_each_night():
     assert "nothing, as those add nothing, where people “look at more lists”, 100% where" in said
 
 
+@pytest.mark.slow
 def test_counts_of_last_night_and_what_users_submitted_since_matter(monkeypatch):
     served, untold = drift._served, []
 
@@ -84,6 +85,7 @@ def test_feedback_is_fitted_on_what_came_before_alone(monkeypatch):
     assert found[drift.REFIT_UNP] != found[drift.KEPT_UNP]
 
 
+@pytest.mark.slow
 def test_popularity_moves_and_habits_fade_evenly_over_the_days():
     def first_words(log):
         year = (log.at - BEGIN) / (365 * DAY)

@@ -52,6 +52,7 @@ def test_what_the_completer_knows_and_the_setting_reach_the_measurement():
     assert as_served(setting="inattentive", told="all", seed=0, **SIZE) == dict.fromkeys(MODELS, 0)
 
 
+@pytest.mark.slow
 def test_signals_follow_what_people_have_in_common():
     found = {
         name: signals(setting=name, seed=0, users=20, compositions=30)

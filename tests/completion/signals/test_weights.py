@@ -97,6 +97,7 @@ def test_causes_that_are_there_are_found_and_others_stay_off(caused, lessons, ch
         assert said.startswith("on" if group in found.penalties else "off")
 
 
+@pytest.mark.slow
 def test_without_causes_no_signal_is_worth_anything():
     searches = Searches(searchers(NOTHING, users=120, sessions=25, nouns=80, seed=4))
     models = models_of(searches)

@@ -91,6 +91,7 @@ def test_as_many_links_are_there_as_before_and_degrees_are_shared(towns, careful
         assert np.unique(links.out_degree, return_counts=True)[1].min() >= 6
 
 
+@pytest.mark.slow
 def test_where_links_follow_no_pattern_fake_ones_follow_none():
     rng = np.random.default_rng(5)
     n = 300
@@ -106,6 +107,7 @@ def test_where_links_follow_no_pattern_fake_ones_follow_none():
         assert abs(found["knows"] - 0.5) < 0.1
 
 
+@pytest.mark.slow
 def test_fake_links_can_be_spread_over_all_users():
     rng = np.random.default_rng(6)
     n = 200

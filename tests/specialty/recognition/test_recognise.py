@@ -110,6 +110,7 @@ def found(noisy):
     return recognise(sparse.csr_array(noisy[0]), noisy[1])
 
 
+@pytest.mark.slow
 def test_the_chosen_pipelines_are_those_of_nested_cross_validation(noisy, found):
     chosen, scores = reference(*noisy, "SVM", 0)
     assert [one for halves in found.chosen for one in halves] == chosen
