@@ -7,7 +7,7 @@ from scipy import sparse
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.discovery import by_seeds
-from telic.specialty.discovery.by_seeds import group_by_seeds, links_of, representatives
+from telic.specialty.discovery.by_seeds import group_by_seeds, links_of, path_of, representatives
 from telic.specialty.discovery.pathselclus import Clustering
 
 
@@ -23,6 +23,12 @@ def test_seeds_are_the_half_nearest_to_the_codes_mean_profile():
         nearest = sorted(users, key=lambda u: -(share[u] @ mean))[: (len(users) + 1) // 2]
         assert set(np.flatnonzero(found == k)) == set(nearest)
     assert (found[taxonomy == ""] == -1).all()
+
+
+def test_full_paths_of_busy_users_do_not_overflow():
+    seen = sparse.csr_array(np.array([[50_000, 0], [60_000, 3]], np.int32))
+    full = path_of("U-P-D-P-U", seen.sign(), seen).toarray()
+    assert full.tolist() == [[2_500_000_000, 3_000_000_000], [3_000_000_000, 3_600_000_009]]
 
 
 class Log:
