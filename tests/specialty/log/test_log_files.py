@@ -193,6 +193,23 @@ def test_a_whole_number_is_the_same_id_in_every_type_of_column(user, make_log):
     assert any("<11 rows skipped: a value is empty" in note for note in log.notes)
 
 
+@pytest.mark.parametrize("id_", ["1.23457E+11", "1E+12", "1e+16", "1.5e+16", "-1.5E+15"])
+def test_ids_that_a_spreadsheet_cut_are_refused(id_, make_log):
+    folder = make_log(accesses=lambda rows: [*rows, f"ann,{id_},e1,2024-01-05T10:00:00Z"])
+    with pytest.raises(
+        InputError, match=r"row \d: 'patient' is a float with decimals, or with too"
+    ):
+        read_log(folder, on_bad_row="skip")
+
+
+def test_ids_that_are_written_to_their_last_digit_are_taken(make_log):
+    """R writes 100000 as 1e+05."""
+    users = {"1e+05": "100000", "1.5E+10": "15000000000", "1.23456789012e+11": "123456789012"}
+    users |= {"1E5": "1E5", "1e+0500": "1e+0500", "007": "007"}
+    folder = make_log(providers=lambda rows: [rows[0], *(f"{user},Surgery" for user in users)])
+    assert {*users.values()} <= {*read_log(folder).users}
+
+
 def test_a_diagnosis_is_no_number_that_was_written_as_a_float(make_log):
     folder = make_log(diagnoses=lambda rows: [rows[0], "p1,e1,250.0", "p1,e1,250", "p2,e2,401"])
     assert read_log(folder).codes.tolist() == ["250", "250.0", "401"]
