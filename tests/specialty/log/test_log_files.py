@@ -210,6 +210,22 @@ def test_ids_that_are_written_to_their_last_digit_are_taken(make_log):
     assert {*users.values()} <= {*read_log(folder).users}
 
 
+def test_text_that_is_filled_up_with_nul_is_the_same_text(make_log):
+    folder = make_log()
+    plain = read_log(folder)
+    for name in ("accesses", "diagnoses", "providers"):
+        file = folder / f"{name}.csv"
+        first, *rows = file.read_text().splitlines()
+        filled = [
+            ",".join(cell + ("\0" if "T" not in cell else "") for cell in row.split(","))
+            for row in rows
+        ]
+        file.write_text("\n".join([first, *filled]) + "\n")
+    log = read_log(folder)
+    for part in ("users", "taxonomy", "patients", "encounters", "codes", "access_user"):
+        assert getattr(log, part).tolist() == getattr(plain, part).tolist()
+
+
 def test_a_diagnosis_is_no_number_that_was_written_as_a_float(make_log):
     folder = make_log(diagnoses=lambda rows: [rows[0], "p1,e1,250.0", "p1,e1,250", "p2,e2,401"])
     assert read_log(folder).codes.tolist() == ["250", "250.0", "401"]

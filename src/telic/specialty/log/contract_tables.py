@@ -217,7 +217,8 @@ def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa
             encoded = encoded.dictionary_encode()
         values = encoded.dictionary
         if not pa.types.is_floating(values.type):
-            values = values.cast(pa.string())
+            # Fields of a fixed width are filled up with NUL, which ends a text of NumPy.
+            values = pc.utf8_rtrim(values.cast(pa.string()), "\0")
             values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
