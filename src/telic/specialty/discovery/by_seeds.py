@@ -83,6 +83,8 @@ def group_by_seeds(
     counts = log.user_diagnosis()
     profile = np.eye(len(codes) + free + 1)[cluster][:, :-1].T @ counts + 0.5
     log_profile = np.log(profile / profile.sum(axis=1, keepdims=True))
+    # Paths of one object say nothing, and have a quality of 0.
+    total = sum(model.quality.values()) or 1.0
     sizes = [n for n in (free - 1, free + 1) if n > 0 and restarts > 1]
     return Grouping(
         cluster,
@@ -95,7 +97,7 @@ def group_by_seeds(
             "objective": model.objective,
             "seeded_codes": codes,
             "users_in_view": len(active),
-            "path_share": {m: q / sum(model.quality.values()) for m, q in model.quality.items()},
+            "path_share": {m: q / total for m, q in model.quality.items()},
             "path_contrast": path_contrast(links, model, seed=seed),
         },
         in_view=active,
