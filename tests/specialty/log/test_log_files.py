@@ -12,6 +12,7 @@ from telic.specialty.discovery.discover import discover
 from telic.specialty.log import diagnosis_codes
 from telic.specialty.log.diagnosis_codes import categorise, read_code_table
 from telic.specialty.log.log_files import read_log, write_log
+from telic.specialty.log.source_gaps import lacks_of
 
 FILES = {
     "accesses.csv": [
@@ -360,6 +361,15 @@ def test_icd9_without_its_leading_zeros_is_no_other_code(tmp_path):
     table.write_text("code,category\n41.11,germ\n411.1,heart\n")
     own = categorise(codes[:3], vocabulary="icd9", code_table=table)
     assert own.category == ["germ", "germ", "heart"]
+
+
+def test_a_mark_of_the_order_of_bytes_before_meta_json_is_no_part_of_it(make_log):
+    """Editors of Windows write one, and CSV may have one too."""
+    folder = make_log()
+    meta = '{"vocabulary": "other", "lacks": {"purpose": "not kept"}}'
+    (folder / "meta.json").write_text(meta, encoding="utf-8-sig")
+    assert len(read_log(folder).access_user)
+    assert lacks_of(folder) == {"purpose": "not kept"}
 
 
 def test_a_table_may_have_its_ending_in_capitals(tmp_path):

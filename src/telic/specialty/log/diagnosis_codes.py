@@ -88,7 +88,7 @@ def read_vocabulary(folder: Path) -> str:
     file = folder / "meta.json"
     expected = f'{{"vocabulary": one of {", ".join(VOCABULARIES)}}}'
     try:
-        vocabulary = json.loads(file.read_text(encoding="utf-8"))["vocabulary"]
+        vocabulary = json.loads(file.read_text(encoding="utf-8-sig"))["vocabulary"]
     except FileNotFoundError:
         raise InputError(f"{file}: not found. Write it with {expected}.") from None
     except (ValueError, KeyError, TypeError):
