@@ -157,6 +157,7 @@ def test_leaving_one_group_out_is_newtons_step_on_the_others():
     l2 = 2.0
     pooled = fit_pooled(choices, l2=l2)
     quick = leave_one_group_out(choices, pooled, l2=l2)
+    np.testing.assert_array_equal(leave_one_group_out(choices, pooled.tolist(), l2=l2), quick)
     for u in range(3):
         rest = part(choices, [v for v in range(3) if v != u])
         slope = rest.gradient(pooled, l2=l2)

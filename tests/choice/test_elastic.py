@@ -122,6 +122,12 @@ def test_scores_and_gradient_follow_the_definition(seed):
             "outcome is float64 of shape .* expected a list of whole numbers",
         ),
         ({"context_entry": [0.4]}, "context_entry is float64"),
+        ({"context_entry": [2**32]}, "context_entry must lie in -2147483648..2147483647"),
+        ({"outcome": [0, 2**32 + 1]}, "outcome must lie in"),
+        (
+            {"shared": 2, "shared_start": [0, 2, 1], "shared_feature": [0], "shared_value": [2.0]},
+            "shared_start must ascend",
+        ),
     ],
 )
 def test_bad_factored_choices_are_refused(change, message):
@@ -430,8 +436,38 @@ def test_no_passes_and_no_batch_are_refused():
     for options in ({"batch_size": 0}, {"max_passes": 0}):
         with pytest.raises(InputError, match=r"batch_size is .* and max_passes .* at least 1"):
             fit_saga(choices, penalty, **options)
+        with pytest.raises(InputError, match=r"batch_size is .* and max_passes .* at least 1"):
+            fit_printed(choices, penalty, **options)
     with pytest.raises(InputError, match="max_passes is 0, expected at least 1"):
         fit_sdca(choices, penalty, max_passes=0)
+    with pytest.raises(InputError, match="max_passes is 12, expected more than 12"):
+        fit_accelerated(choices, penalty, max_passes=12)
+    with pytest.raises(InputError, match="rule is 'longer', expected one of printed, corrected"):
+        fit_printed(choices, penalty, rule="longer")
+
+
+@pytest.mark.parametrize("fit", [fit_saga, fit_sdca, fit_accelerated, fit_printed])
+def test_no_choice_at_all_is_refused(fit):
+    none = random_choices().take(np.zeros(0, int))
+    with pytest.raises(InputError, match="choices holds no choice"):
+        fit(none, Elastic())
+
+
+@pytest.mark.parametrize("fit", [fit_saga, fit_sdca, fit_accelerated, fit_printed])
+def test_where_no_candidate_has_a_feature_the_weights_are_zero(fit):
+    bare = FactoredChoices(2, 1, 0, [0, 1], [0.0, 1.0], [0, 2], [0], [0, 0], np.zeros(0, int), [])
+    found = fit(bare, Elastic())
+    assert not found.weights.any()
+    assert found.gap == pytest.approx(0, abs=1e-12)
+
+
+def test_numbers_that_are_too_few_are_refused_and_not_looked_for_elsewhere():
+    choices = random_choices()
+    for call in (choices.scores, choices.probabilities, choices.loss, choices.gradient):
+        with pytest.raises(InputError, match=r"weights has shape \(3,\), expected \(22,\)"):
+            call(np.zeros(3))
+    with pytest.raises(InputError, match=r"residual has shape \(1,\), expected"):
+        choices.transposed(np.ones(1))
 
 
 @pytest.mark.parametrize("fit", [fit_saga, fit_sdca, fit_accelerated, fit_printed])

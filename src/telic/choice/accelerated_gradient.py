@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from telic.choice.elastic_net import Elastic, Fit, Progress, target_gap
+from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_none, target_gap
 from telic.choice.factored_choices import FactoredChoices
+from telic.errors import InputError
 
 _POWER = 12
+"""Power iterations, each of which costs a pass."""
 _LOOK = 10
 """Steps between two looks at the gap, each of which costs a pass."""
 
@@ -29,13 +31,16 @@ def fit_accelerated(
     choices : FactoredChoices
     penalty : Elastic
     max_passes : int
-        Most passes over the choices, before a `ConvergenceWarning`.
+        Most passes over the choices, before a `ConvergenceWarning`; the steps take 12 of them.
     tol : float
         Stop when the duality gap is at most `tol` of what the fit has gained, and of the objective.
         With 0 all passes are taken, and none is warned of.
     progress : callable
         Told each pass when it is done.
     """
+    if max_passes <= _POWER:
+        raise InputError(f"max_passes is {max_passes}, expected more than {_POWER}.")
+    refuse_none(choices)
     steps, used = _step_sizes(choices)
     w = np.zeros(choices.size)
     ahead, momentum = w, 1.0
@@ -89,5 +94,7 @@ def _step_sizes(choices: FactoredChoices) -> tuple[np.ndarray, int]:
         curvature = np.bincount(block, v * apart, choices.outcomes + 1)
         v = apart
     both = 2.0 if choices.shared and first else 1.0
-    safe = 1.1 * both * np.maximum(curvature, 1e-12 * max(curvature.max(initial=0.0), 1e-300))
+    # Where no candidate has a feature, nothing bends, and any step is safe.
+    most = curvature.max(initial=0.0) or 1.0
+    safe = 1.1 * both * np.maximum(curvature, 1e-12 * most)
     return (1 / safe)[block], _POWER

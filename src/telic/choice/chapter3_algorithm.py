@@ -1,10 +1,10 @@
 """Chapter 3's algorithm, [Zhang2017] (3.3.5), as printed: one coordinate a step, for small d."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from telic.choice.elastic_net import Elastic, Fit, Progress
+from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_none
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.logit_kernels import softmax_rows
 from telic.errors import InputError
@@ -106,6 +106,13 @@ def fit_printed(
     progress : callable
         Told each pass when it is done.
     """
+    if batch_size < 1 or max_passes < 1:
+        raise InputError(
+            f"batch_size is {batch_size} and max_passes {max_passes}, expected at least 1."
+        )
+    if rule not in get_args(StepSize):
+        raise InputError(f"rule is {rule!r}, expected one of {', '.join(get_args(StepSize))}.")
+    refuse_none(choices)
     n, d = len(choices), choices.size
     if d > MAX_SIZE:
         raise InputError(

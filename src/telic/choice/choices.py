@@ -122,13 +122,17 @@ def positions(name: str, values: ArrayLike, dtype: type = np.int64) -> np.ndarra
     Raises
     ------
     InputError
-        If they are no whole numbers: 0.9 would become 0.
+        If they are no whole numbers, as 0.9 would become 0, or too large for the type: in 32 bits,
+        2**32 would become 0.
     """
     given = np.asarray(values)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise InputError(
             f"{name} is {given.dtype} of shape {given.shape}, expected a list of whole numbers."
         )
+    limits = np.iinfo(dtype)
+    if given.size and not limits.min <= given.min() <= given.max() <= limits.max:
+        raise InputError(f"{name} must lie in {limits.min}..{limits.max}.")
     return np.ascontiguousarray(given, dtype)
 
 

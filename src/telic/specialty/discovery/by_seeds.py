@@ -83,6 +83,8 @@ def group_by_seeds(
     counts = log.user_diagnosis()
     profile = np.eye(len(codes) + free + 1)[cluster][:, :-1].T @ counts + 0.5
     log_profile = np.log(profile / profile.sum(axis=1, keepdims=True))
+    # Paths of one object say nothing, and have a quality of 0.
+    total = sum(model.quality.values()) or 1.0
     sizes = [n for n in (free - 1, free + 1) if n > 0 and restarts > 1]
     return Grouping(
         cluster,
@@ -95,7 +97,7 @@ def group_by_seeds(
             "objective": model.objective,
             "seeded_codes": codes,
             "users_in_view": len(active),
-            "path_share": {m: q / sum(model.quality.values()) for m, q in model.quality.items()},
+            "path_share": {m: q / total for m, q in model.quality.items()},
             "path_contrast": path_contrast(links, model, seed=seed),
         },
         in_view=active,
@@ -154,5 +156,8 @@ def path_of(name: str, patient: sparse.csr_array, diagnosis: sparse.csr_array) -
     """Return one of `PATHS`, given U–P and U–P–D."""
     if name not in PATHS:
         raise InputError(f"paths names {name!r}, expected some of {', '.join(PATHS)}.")
-    half = diagnosis if name.startswith("U-P-D") else patient
-    return sparse.csr_array(half @ half.T) if name.endswith("-U") else sparse.csr_array(half)
+    half = sparse.csr_array(diagnosis if name.startswith("U-P-D") else patient)
+    if not name.endswith("-U"):
+        return half
+    half = half.astype(np.int64)  # of two users who saw a diagnosis 50,000 times, 32 bits overflow
+    return half @ half.T

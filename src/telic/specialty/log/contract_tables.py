@@ -21,8 +21,11 @@ _QUOTED = re.compile(r"(?<=columns, got )(\d+).*|: [^:]*['\"].*")
 """What a reader's message quotes from the file."""
 IDS = ("user", "patient", "encounter")
 """Columns of ids; the others of text hold codes."""
-_DECIMALS, _LARGE = r"^(-?(?:0|[1-9]\d*))\.0+$", r"^-?\d\.\d+[eE]\+\d+$"
+_DECIMALS = r"^(-?(?:0|[1-9]\d*))\.0+$"
+_LARGE = r"^-?\d(?:\.(?P<digits>\d+))?[eE]\+(?P<power>\d{1,3})$"
 """A whole number, also as a float is written."""
+_SPREADSHEET = 11
+"""Power of ten from which spreadsheets write a number in six digits, whatever it is."""
 
 
 def find_table(folder: Path, name: str) -> Path:
@@ -205,7 +208,8 @@ def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa
 
     Whole numbers that were written as floats lose their decimals, as pandas writes a column of
     integers with empty cells: "100.0" would be another id than "100". Of text that is done for
-    `ids` alone: "250.0" is a diagnosis other than "250".
+    `ids` alone: "250.0" is a diagnosis other than "250". What a spreadsheet wrote as "1.23457E+11"
+    is refused: so it writes a million ids.
     """
     encoded = one_chunk(column)
     try:
@@ -213,7 +217,8 @@ def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa
             encoded = encoded.dictionary_encode()
         values = encoded.dictionary
         if not pa.types.is_floating(values.type):
-            values = values.cast(pa.string())
+            # Fields of a fixed width are filled up with NUL, which ends a text of NumPy.
+            values = pc.utf8_rtrim(values.cast(pa.string()), "\0")
             values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
@@ -227,7 +232,8 @@ def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa
         else:
             text = pc.replace_substring_regex(values, _DECIMALS, r"\1")
             large = pc.match_substring_regex(values, _LARGE)
-            values = pc.if_else(large, values, None).cast(pa.float64())
+            values = pc.if_else(_cut(values), "inf", pc.if_else(large, values, None))
+            values = values.cast(pa.float64())
     number = values.to_numpy(zero_copy_only=False)
     exact = 2.0 ** (np.finfo(number.dtype).nmant + 1)
     whole = (np.abs(number) < exact) & (number == np.floor(number))
@@ -235,11 +241,19 @@ def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa
     if lost.any():
         row = pc.index(indices, pa.scalar(int(lost.argmax()), pa.int32())).as_py() + 1
         raise InputError(
-            f"{path}: row {row}: {name!r} is a float with decimals or too large to keep whole "
-            "numbers apart, expected text or integers. Write the column again as text."
+            f"{path}: row {row}: {name!r} is a float with decimals, or with too few digits to keep "
+            "whole numbers apart, expected text or integers. Write the column again as text."
         )
     values = pa.array(number.astype(float), from_pandas=True).cast(pa.int64()).cast(pa.string())
     if text is not None:
         values = pc.coalesce(values, text)
     null = pc.is_in(indices, pc.indices_nonzero(values.is_null()).cast(pa.int32()))
     return pa.DictionaryArray.from_arrays(pc.if_else(null, None, indices), values)
+
+
+def _cut(text: pa.Array) -> pa.Array:
+    """Whether a number lacks its last digits."""
+    parts = pc.extract_regex(text, _LARGE)
+    power = pc.struct_field(parts, "power").cast(pa.int64())
+    digits = pc.utf8_length(pc.struct_field(parts, "digits"))
+    return pc.and_(pc.greater_equal(power, _SPREADSHEET), pc.less(digits, power)).fill_null(False)

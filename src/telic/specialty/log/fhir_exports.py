@@ -171,7 +171,7 @@ class _Export:
 
 def _times(events: Sequence[_Event], notes: list[str]) -> pa.Array:
     """When events were recorded; one that is no time is named by its line."""
-    given = pa.array([event.at for event in events], pa.string())
+    given = _texts([event.at for event in events])
     at, naive = in_utc(given)
     wrong = pc.index(pc.and_(given.is_valid(), at.is_null()), True).as_py()
     if wrong >= 0:
@@ -258,5 +258,14 @@ def _statuses(value: Any) -> list[str]:
 
 def _text_table(names: list[str], rows: Sequence[tuple[str | None, ...]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    arrays = [pa.array(column, pa.string()) for column in columns]
-    return pa.table(dict(zip(names, arrays, strict=True)))
+    return pa.table(dict(zip(names, map(_texts, columns), strict=True)))
+
+
+def _texts(values: Sequence[str | None]) -> pa.Array:
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:  # JSON can say "\ud83d" alone, which no text holds
+        raise InputError(
+            "an id, a code or a time of the export ends in the middle of a character. Write the "
+            "export again."
+        ) from None

@@ -125,10 +125,12 @@ def read_omop(source: Path, notes: list[str]) -> Tables:
         code="condition_source_value",
     )
     provider = open_table(source, "provider", notes=notes)
-    tied = conditions.drop_null()
+    # Whoever recorded a condition opened the record, whether the condition has a code or not.
+    seen = conditions.select(["user", "patient", "encounter"]).drop_null()
     lost = "conditions: {} name a visit that is not there"
-    visit = look_up(tied["encounter"], visits, "encounter", lost=lost, notes=notes)
-    by_condition = tied.select(["user", "patient", "encounter"]).append_column("at", visit["at"])
+    visit = look_up(seen["encounter"], visits, "encounter", lost=lost, notes=notes)
+    by_condition = seen.append_column("at", visit["at"])
+    tied = conditions.drop_null()
     tables = {
         "accesses": distinct(pa.concat_tables([visits, by_condition])),
         "diagnoses": conditions,

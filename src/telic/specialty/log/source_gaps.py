@@ -43,7 +43,7 @@ def lacks_of(folder: str | Path) -> dict[str, str]:
     {}
     """
     try:
-        meta = json.loads((Path(folder) / "meta.json").read_text(encoding="utf-8"))
+        meta = json.loads((Path(folder) / "meta.json").read_text(encoding="utf-8-sig"))
         return {str(name): str(why) for name, why in meta.get("lacks", {}).items()}
     except (OSError, ValueError, AttributeError):
         return {}
