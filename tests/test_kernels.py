@@ -39,6 +39,13 @@ def test_two_processes_that_save_at_once_do_not_mix_their_code(folder):
     assert later.load("of integers") in (None, b"integers")
 
 
+def test_one_code_serves_all_numbers_that_callers_write(folder):
+    callee = kernels.kernel(double)
+    caller = kernels.kernel(lambda x: callee(0) + callee(x=1) + callee(x))
+    assert caller(5) == 12
+    assert callee.signatures == [(numba.int64,)]
+
+
 def start_in(folder, first="pass", kept="kept"):
     """Start another process that calls the kernel of a package, as in `run_in`."""
     call = "print(f(1), sum(f.stats.cache_misses.values()))"

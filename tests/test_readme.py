@@ -1,6 +1,8 @@
 import re
 from pathlib import Path
 
+from telic.scale.local import OWN
+from telic.serve.state.store import STUCK
 from telic.specialty.alarms.colleagues import UNEXPLAINED
 
 ROOT = Path(__file__).parent.parent
@@ -141,3 +143,11 @@ def test_what_the_guide_says_of_reasons_is_what_was_measured():
     measured = [share["care explained"], share["lowest hospital"], alone, share["workmates"]]
     assert re.findall(r"[\d.]+%", said) == measured
     assert f"counts {UNEXPLAINED:g} of this" in " ".join(guide.split())
+
+
+def test_limits_that_guides_state_are_those_of_the_code():
+    for page, said in (
+        ("use-a-cluster", f"libraries need about {OWN >> 20} MiB of that"),
+        ("run-the-service", f"does not answer at all for {STUCK:g} seconds"),
+    ):
+        assert said in " ".join((ROOT / "docs" / "how-to" / f"{page}.md").read_text().split())

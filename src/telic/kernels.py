@@ -78,6 +78,8 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     if compiled is not function and os.path.isfile(function.__code__.co_filename):
         compiled._cache = _Cache(function)
         compiled.compile = partial(_compile_once, compiled.compile, compiled._cache)
+    if compiled is not function:
+        compiled.get_call_template = partial(_of_any_number, compiled.get_call_template)
     return compiled
 
 
@@ -103,6 +105,12 @@ class _Cache:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._made, name)
+
+
+def _of_any_number(template: Callable, args: Any, kws: dict[str, Any]) -> object:
+    """Compile what another kernel calls for all numbers; numba would for each that is written."""
+    named = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
+    return template(tuple(map(numba.types.unliteral, args)), named)
 
 
 def _compile_once(compile_: Callable, cache: _Cache, signature: object) -> object:

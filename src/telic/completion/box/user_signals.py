@@ -8,7 +8,7 @@ import numpy as np
 from telic.completion.box.own_queries import OTHERS, OwnQueries
 from telic.completion.learning.phone_ranker import Phone
 from telic.completion.signals.counts import Beyond, Own, Session
-from telic.completion.signals.overlap import texts_of_forms
+from telic.completion.signals.overlap import Texts, texts_of_forms
 from telic.completion.signals.ranker import Ranked, SignalRanker, opened_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class UserSignals:
             np.int64,
         )
         ids[ids >= OTHERS] -= OTHERS - len(ranker)
-        texts = texts_of_forms([place.folded for place in places])
+        # Writable, as a session's are when a log is walked through: kernels compile for one type.
+        texts = Texts(*map(np.copy, texts_of_forms([place.folded for place in places])))
         own, beyond = queries.table(ranker, user)
         return cls(ranker, now, own, beyond, Session(ids, texts), opened_of(phone), index.strings)
 

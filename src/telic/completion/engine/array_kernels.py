@@ -1,12 +1,19 @@
 """Arrays that are copied, grow and are looked through within kernels.
 
-They are copied element by element: where a slice is assigned to a slice, numba also compiles the
-words of the error for slices that differ in length, which makes a first use wait.
+They are copied element by element: where a slice or a tuple is assigned to a slice, numba also
+compiles the words of the error for lengths that differ, which makes a first use wait.
 """
 
 import numpy as np
 
 from telic.kernels import kernel
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return a plain read-only view, so that kernels compile for one type, mapped or not."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 @kernel
@@ -15,6 +22,13 @@ def copy_into(out, at, source):
     for i in range(len(source)):
         out[at + i] = source[i]
     return at + len(source)
+
+
+@kernel
+def set_row(table, row, values):
+    """Write a tuple into a row."""
+    for j in range(len(values)):
+        table[row, j] = values[j]
 
 
 @kernel

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from telic.completion.engine.array_kernels import frozen
 from telic.completion.engine.encoded_phrases import bytes_and_offsets
 from telic.completion.engine.keyboards import keys_beside
 from telic.completion.engine.typos import make_trie
@@ -37,7 +38,8 @@ class FewWords:
         distinct = sorted(set(each))
         number = {word: i for i, word in enumerate(distinct)}
         self._word, self._size = np.array([number[word] for word in each], np.int64), len(distinct)
-        self._trie = make_trie(*bytes_and_offsets(pa.array(distinct, pa.large_binary())))
+        trie = make_trie(*bytes_and_offsets(pa.array(distinct, pa.large_binary())))
+        self._trie = tuple(map(frozen, trie))
 
     def __len__(self) -> int:
         """Return the number of phrases."""

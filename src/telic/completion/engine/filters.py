@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import frozen
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.errors import InputError
 from telic.kernels import kernel
@@ -60,7 +61,8 @@ class Contexts:
             known = {value: i for i, value in enumerate(sorted({v for v in there if v}))}
             values.append(list(known))
             codes.append([known[v] if v else NO_VALUE for v in column])
-        return cls(list(columns), values, np.array(codes, np.int32).reshape(len(columns), -1))
+        table = np.array(codes, np.int32).reshape(len(columns), -1)
+        return cls(list(columns), values, frozen(table))
 
     def wanted(self, where: Mapping[str, str] | None) -> np.ndarray:
         """Return the codes that a filter asks for, int32 of shape (contexts,).

@@ -15,7 +15,7 @@ Every range is half-open. Costs are counted in quarters of an edit.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, longer_table
+from telic.completion.engine.array_kernels import copy_into, longer_table, set_row
 from telic.completion.engine.fold_kernels import character
 from telic.kernels import kernel
 
@@ -60,12 +60,6 @@ def _get(text, at):
 
 
 @kernel
-def _set_row(table, row, values):
-    for j in range(len(values)):
-        table[row, j] = values[j]
-
-
-@kernel
 def _put_ends(text, offsets, lo, hi, depth, out, at):
     """Write words from a depth on, in bytes, each by what differs from the one before."""
     for word in range(lo, hi):
@@ -89,7 +83,7 @@ def make_trie(text, offsets):
     entries, used = np.zeros((256, 3), np.int32), 0
     ends, at = np.empty(len(text) + 10 * len(offsets), np.uint8), 0
     nodes, last = np.zeros((256, 4), np.int64), 1  # first word, end, depth in bytes, entry
-    _set_row(nodes, 0, (0, len(offsets) - 1, 0, -1))
+    set_row(nodes, 0, (0, len(offsets) - 1, 0, -1))
     node = 0
     while node < last:
         lo, hi, depth, entry = nodes[node]
@@ -107,12 +101,12 @@ def make_trie(text, offsets):
             end = lo + 1
             while end < hi and character(text, offsets[end] + depth)[0] == code:
                 end += 1
-            _set_row(entries, used, (code, lo, ~at))
+            set_row(entries, used, (code, lo, ~at))
             if end - lo < MANY:
                 at = _put_ends(text, offsets, lo, end, below, ends, at)
             else:
                 nodes = longer_table(nodes, last + 1)
-                _set_row(nodes, last, (lo, end, below, used))
+                set_row(nodes, last, (lo, end, below, used))
                 last += 1
             used += 1
             lo = end
@@ -233,7 +227,7 @@ def near(trie, size, token, edits, whole, keys):
         rows[0, t] = EDIT * (t - edits) if t >= edits else dear
     best[0] = _of_prefix(rows, 0, m, edits, whole, dear)
     if best[0] < dear:
-        found[0] = 0, size, best[0]
+        set_row(found, 0, (0, size, best[0]))
         used = 1
     i = 0
     at[0], stop[0], end[0], last_letter[0] = 1, 1 + letters[0], size, -1
@@ -262,7 +256,7 @@ def near(trie, size, token, edits, whole, keys):
         if used + MANY + 2 > len(found):
             found = longer_table(found, used + MANY + 2)
         if best[below] < best[i]:
-            _set_row(found, used, (lo, hi, best[below]))
+            set_row(found, used, (lo, hi, best[below]))
             used += 1
         if least >= best[below]:
             continue
@@ -270,7 +264,7 @@ def near(trie, size, token, edits, whole, keys):
         if down >= 0:
             cost = _of_word(rows, below, m, edits, whole, best[below])
             if firsts[down + 1] > lo and cost < best[below]:
-                _set_row(found, used, (lo, lo + 1, cost))
+                set_row(found, used, (lo, lo + 1, cost))
                 used += 1
             i = below
             at[i], stop[i], end[i], last_letter[i] = down + 1, down + 1 + letters[down], hi, -1
@@ -294,7 +288,7 @@ def near(trie, size, token, edits, whole, keys):
             if ended:
                 cost = _of_word(rows, alive, m, edits, whole, cost)
             if cost < best[below]:
-                _set_row(found, used, (word, word + 1, cost))
+                set_row(found, used, (word, word + 1, cost))
                 used += 1
             place = after
     return _apart(found[:used], size)
@@ -332,5 +326,5 @@ def _add(out, used, lo, hi, cost):
     if used and out[used - 1, 1] == lo and out[used - 1, 2] == cost:
         out[used - 1, 1] = hi
         return used
-    out[used] = lo, hi, cost
+    set_row(out, used, (lo, hi, cost))
     return used + 1

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from telic.completion.engine.array_kernels import frozen
 from telic.completion.engine.encoded_phrases import bytes_and_offsets
 from telic.completion.engine.filters import Filter
 from telic.completion.engine.folding import fold
@@ -30,7 +31,7 @@ are three typed words, each two of which are in many phrases and all three in fe
 PHRASES = 1 << 16
 """Phrases that are taken to pieces at a time."""
 
-_ALL = np.empty((0, 1), np.int32)  # no context, no filter
+_ALL = frozen(np.empty((0, 1), np.int32)), np.empty(0, np.int32)  # no context, no filter
 
 
 NONE_LEFT_OUT = np.zeros(0, np.bool_)
@@ -196,7 +197,7 @@ class WordIndex:
                 return nothing
         starts = np.cumsum([0, *map(len, ranges)])
         ids, scores = np.empty(k, np.int64), np.empty(k)
-        filtered = (_ALL, _ALL[:, 0])
+        filtered = _ALL
         if through is not None:
             filtered = through.contexts.codes, through.wanted
         found = best_phrases(

@@ -5,6 +5,7 @@ Every range is half-open. Costs are counted in quarters of an edit.
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import set_row
 from telic.completion.engine.filters import passes
 from telic.completion.engine.packed_numbers import read, read_some
 from telic.completion.engine.prefix_kernels import BLOCK
@@ -223,7 +224,7 @@ def best_phrases(
     for i in range(size):
         lo, hi, cost = own[i]
         word = _heaviest_word(heads, maxima, lo, hi)
-        waiting[i] = 0, 0, word, lo, hi, cost
+        set_row(waiting, i, (0, 0, word, lo, hi, cost))
         keys[i] = unit * (cost + others) - values[heads[word]]
         heap[i] = i
         _sift_up(heap, keys, i)
@@ -239,7 +240,7 @@ def best_phrases(
             place, end = read(posting_start, word), read(posting_start, word + 1)
         phrase = read(postings, place)
         if place + 1 < end:
-            waiting[top] = place + 1, end, word, word, word, cost
+            set_row(waiting, top, (place + 1, end, word, word, word, cost))
             keys[top] = unit * (cost + others) - values[numbers[read(postings, place + 1)]]
         else:
             size -= 1
@@ -249,7 +250,7 @@ def best_phrases(
             for left, right in ((lo, word), (word + 1, hi)):
                 if left < right:
                     near_by = _heaviest_word(heads, maxima, left, right)
-                    waiting[used] = 0, 0, near_by, left, right, cost
+                    set_row(waiting, used, (0, 0, near_by, left, right, cost))
                     keys[used] = unit * (cost + others) - values[heads[near_by]]
                     heap[size] = used
                     _sift_up(heap, keys, size)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from telic.completion.engine.array_kernels import copy_into
+from telic.completion.engine.array_kernels import copy_into, frozen
 from telic.completion.engine.fold_kernels import CODES, character, characters_in
 from telic.kernels import kernel
 
@@ -72,7 +72,7 @@ def indexed_words(text: np.ndarray, offsets: np.ndarray) -> tuple[pa.Array, np.n
     short = len(text) < SHORT
     for code in map(ord, set(text.tobytes().decode())) if short else characters_in(text).tolist():
         kinds[code] = _kind(chr(code))
-    begins = np.zeros(len(offsets), np.int64)
+    text, begins = frozen(text), np.zeros(len(offsets), np.int64)
     nothing = np.empty(0, np.uint8), np.empty(0, np.int64)
     count, size = _split(text, offsets, kinds, begins, *nothing)
     content, ends = np.empty(size, np.uint8), np.zeros(count + 1, np.int64)

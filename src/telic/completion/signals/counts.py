@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import place_in
+from telic.completion.engine.array_kernels import frozen, place_in
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.completion.signals.log_split import Searches
 from telic.completion.signals.opened_apps import AppCounts, count_opened
@@ -57,6 +57,13 @@ class CountArrays(NamedTuple):
     pair_next: np.ndarray
     pair_count: np.ndarray
     """Phrases submitted after phrase p in one session, ascending, in the same layout."""
+
+
+def read_only(state: CountArrays) -> CountArrays:
+    """Return views of a state as those who read it take them, whoever writes it."""
+    texts, apps, *arrays = state
+    read = Texts(*map(frozen, texts)), AppCounts(*map(frozen, apps))
+    return CountArrays(*read, *map(frozen, arrays))
 
 
 class Own(NamedTuple):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into
+from telic.completion.engine.array_kernels import copy_into, frozen
 from telic.completion.learning.feedback import word_byte
 from telic.kernels import kernel
 
@@ -105,19 +105,12 @@ def taken(held, start, rows):
     return out, begins
 
 
-def frozen(array: np.ndarray) -> np.ndarray:
-    """Return a plain read-only view, so that kernels compile for one type, mapped or not."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 def texts_of(blob: np.ndarray, offsets: np.ndarray) -> Texts:
     """Return texts, joined in UTF-8 and with where each begins, with their sets."""
-    offsets = offsets.astype(np.int64)
+    blob, offsets = frozen(blob), offsets.astype(np.int64)
     word_start, word = sets_of(blob, offsets, True)
     gram_start, gram = sets_of(blob, offsets, False)
-    return Texts(*map(frozen, (blob, offsets, word, word_start, gram, gram_start)))
+    return Texts(blob, *map(frozen, (offsets, word, word_start, gram, gram_start)))
 
 
 _NONE, _ENDS = frozen(np.zeros(0, np.uint64)), frozen(np.zeros(1, np.int64))

@@ -22,12 +22,13 @@ from telic.completion.signals.counts import (
     Own,
     Session,
     best_of,
+    read_only,
 )
 from telic.completion.signals.features import in_catalogue, write_features
 from telic.completion.signals.groups import APPS, FEATURES, GROUP_OF, WIDTH, WITH_APPS
 from telic.completion.signals.log_split import SESSION_GAP
 from telic.completion.signals.opened_apps import MOST_OPENED, AppCounts
-from telic.completion.signals.overlap import Texts, frozen, joined, texts_of_forms
+from telic.completion.signals.overlap import Texts, joined, texts_of_forms
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage
 from telic.completion.signals.weights import SignalWeights
@@ -80,11 +81,7 @@ class SignalRanker:
     app_minutes: float = MINUTES
 
     def __post_init__(self) -> None:
-        texts, apps, *arrays = self.state
-        state = CountArrays(
-            Texts(*map(frozen, texts)), AppCounts(*map(frozen, apps)), *map(frozen, arrays)
-        )
-        object.__setattr__(self, "state", state)
+        object.__setattr__(self, "state", read_only(self.state))
 
     def __len__(self) -> int:
         """Return the number of phrases, those added included."""
@@ -146,7 +143,7 @@ class SignalRanker:
             Microseconds since 1970.
         own, beyond, session
             The user's; the rows of `beyond` begin with those of `added`.
-        opened : int64 array
+        opened : int32 array
             Apps, the one opened last first, each once; -1 for one that is not in `apps`.
         """
         return Ranked(
@@ -223,8 +220,8 @@ class SignalRanker:
 def opened_of(phone: Phone | None) -> np.ndarray:
     """Return the apps that a phone just opened, as `SignalRanker.ranked` takes them."""
     if phone is None:
-        return np.zeros(0, np.int64)
-    opened = np.full(min(phone.opened, MOST_OPENED), -1)
+        return np.zeros(0, np.int32)
+    opened = np.full(min(phone.opened, MOST_OPENED), -1, np.int32)
     there = np.flatnonzero((phone.order >= 0) & (phone.order < MOST_OPENED))
     opened[phone.order[there]] = there
     return opened

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import place_in
+from telic.completion.engine.array_kernels import frozen, place_in
 from telic.completion.engine.front_coding import prefix_range
 from telic.completion.signals.counts import (
     CONTEXT,
@@ -16,6 +16,7 @@ from telic.completion.signals.counts import (
     begun,
     move_on,
     own_of,
+    read_only,
 )
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
@@ -26,7 +27,7 @@ from telic.completion.signals.features import (
 from telic.completion.signals.groups import WIDTH
 from telic.completion.signals.log_split import Searches
 from telic.completion.signals.opened_apps import APP_SHRINKAGE, Openings
-from telic.completion.signals.overlap import Texts, frozen, taken
+from telic.completion.signals.overlap import Texts, taken
 from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.kernels import kernel
 
@@ -119,6 +120,7 @@ def walk(
         strings = searches.index.strings
         done = _fill(
             state,
+            read_only(state),
             NOTHING_BEYOND,
             strings,
             log,
@@ -190,8 +192,11 @@ def session_of(state, query, first, before):
 
 
 @kernel
-def _fill(state, beyond, strings, log, shrinkage, prefixes, moments, activity, expired, done):
-    """Fill the rows of some moments; return how many submissions are counted."""
+def _fill(state, read, beyond, strings, log, shrinkage, prefixes, moments, activity, expired, done):
+    """Fill the rows of some moments; return how many submissions are counted.
+
+    `read` are views of the state of the type that a box reads, whose kernels then serve here too.
+    """
     _, query, user, count, _, before, openings = log
     typed, prefix_text, prefix_start, begin = prefixes
     event, length, candidates, known, features, position, possible, seen = moments
@@ -212,15 +217,15 @@ def _fill(state, beyond, strings, log, shrinkage, prefixes, moments, activity, e
             own = own_of(state, u)
             session = session_of(state, query, before[e], before)
             opened = openings.app[openings.first[e] : openings.last[e]]
-        text = text_of(state, beyond, q)
+        text = text_of(read, beyond, q)
         prefix = text[: bytes_typed(text, length[t])]
         if typed[t] >= 0:
             prefix = prefix_text[prefix_start[typed[t]] : prefix_start[typed[t] + 1]]
         low, high = prefix_range(strings, len(state.known), prefix)
         row, now = candidates[t], begin[e]
-        used = gather(state, beyond, low, high, prefix, own, session.ids, ids, counts, row)
+        used = gather(read, beyond, low, high, prefix, own, session.ids, ids, counts, row)
         row, out = row[:used], features[t, :used]
-        write_features(state, beyond, shrinkage, now, own, session, opened, prefix, row, out)
+        write_features(read, beyond, shrinkage, now, own, session, opened, prefix, row, out)
         for j in range(used):
             known[t, j] = state.known[candidates[t, j]]
             if candidates[t, j] == q:
