@@ -1,6 +1,7 @@
 """Every workload in memory, on threads with small partitions, and on worker processes: the same."""
 
 import json
+import os
 import re
 import shutil
 from dataclasses import fields, is_dataclass, replace
@@ -1060,21 +1061,27 @@ def test_shards_agree_as_they_do_in_memory_and_go_on(engine, here):
 def test_a_worker_that_dies_while_a_log_is_counted_changes_nothing(cluster, small_pieces, tmp_path):
     query_log(tmp_path / "log.parquet")
     fit_files(tmp_path / "log.parquet").save(tmp_path / "whole")
-    victim = cluster.workers[0]
+    killed = []
     with Dask(cluster.address) as dask:
+        pids = dask._client.run(os.getpid)
 
         def kill(job, finished, partitions):
-            if victim.poll() is None:
-                victim.kill()
-                victim.wait()
+            """Kill a worker at work: of two, one may have nothing to do while this is told."""
+            busy = {pids[address] for address, tasks in dask._client.processing().items() if tasks}
+            for worker in cluster.workers:
+                if worker.pid in busy and not killed:
+                    killed.append(worker)
+                    worker.kill()
+                    worker.wait()
 
         dask.watch = kill
         pieces = fit_files(tmp_path / "log.parquet", executor=dask)
+        (victim,) = killed
         assert sum(report.facts()["attempts"] for report in dask.reports) >= 14
         assert all(str(victim.pid) not in str(r.facts()["done where"]) for r in dask.reports[1:])
     pieces.save(tmp_path / "pieces")
     assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
-    cluster.workers[0] = cluster.add_worker()
+    cluster.workers[cluster.workers.index(victim)] = cluster.add_worker()
     cluster.ready(2).close()
 
 
