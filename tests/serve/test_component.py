@@ -271,8 +271,8 @@ def test_escape_closes_then_clears(visit_shop):
 
 COMPOSE = """(order) => {
   const input = document.querySelector("telic-search").input;
-  const enter = (isComposing, keyCode) => input.dispatchEvent(new KeyboardEvent("keydown",
-    {key: "Enter", keyCode, isComposing, bubbles: true, cancelable: true}));
+  const enter = (isComposing, keyCode) => new KeyboardEvent("keydown",
+    {key: "Enter", keyCode, isComposing, bubbles: true, cancelable: true});
   const type = (text) => {
     input.value = text;
     input.dispatchEvent(new InputEvent("input", {isComposing: true, bubbles: true}));
@@ -281,8 +281,12 @@ COMPOSE = """(order) => {
   input.dispatchEvent(new CompositionEvent("compositionstart", {bubbles: true}));
   type("さ");
   type("鮭");
-  const end = () => input.dispatchEvent(new CompositionEvent("compositionend", {bubbles: true}));
-  if (order === "key first") { enter(true, 229); end(); } else { end(); enter(false, 13); }
+  const end = new CompositionEvent("compositionend", {bubbles: true});
+  const both = order === "key first" ? [enter(true, 229), end] : [end, enter(false, 13)];
+  for (const event of both) {
+    input.dispatchEvent(event);
+    for (const busy = performance.now(); performance.now() < busy + 80;);  // as a page may be
+  }
 }"""
 
 

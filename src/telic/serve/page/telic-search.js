@@ -250,9 +250,9 @@
       // Between compositionstart and compositionend the text is not yet what the user means, except
       // where keyboards compose every Latin word (Android): there each input counts at once.
       input.addEventListener("compositionstart", () => { this.composing = true; });
-      input.addEventListener("compositionend", () => {
+      input.addEventListener("compositionend", (event) => {
         this.composing = false;
-        this.composedAt = performance.now();
+        this.composedAt = event.timeStamp;
         this.typedNow();
       });
       input.addEventListener("input", (event) => {
@@ -278,8 +278,9 @@
     }
 
     key(event) {
-      // The Enter that ends a composition may come before its end (isComposing, 229), or just after (Safari).
-      const ends = event.key === "Enter" && performance.now() - this.composedAt < 50;
+      // The Enter that ends a composition may come before its end (isComposing, 229), or just after (Safari):
+      // by when they happened, since a busy page may hear of the second late.
+      const ends = event.key === "Enter" && event.timeStamp - this.composedAt < 50;
       if (event.isComposing || this.composing || event.keyCode === 229 || ends) return;
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
       const count = this.isOld() ? 0 : this.suggestions.length;
