@@ -18,6 +18,7 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 
 try:
@@ -114,8 +115,12 @@ def _of_any_number(template: Callable, args: Any, kws: dict[str, Any]) -> object
 
 
 def _compile_once(compile_: Callable, cache: _Cache, signature: object) -> object:
-    """Load code or compile it, in one process at a time."""
-    with _turn(cache.cache_path, cache._made._cache_file._index_name):
+    """Load code or compile it, in one process at a time.
+
+    In one thread, too, before the turn: one that held a turn and waited for numba's lock could make
+    two processes wait for each other.
+    """
+    with global_compiler_lock, _turn(cache.cache_path, cache._made._cache_file._index_name):
         return compile_(signature)
 
 
@@ -125,17 +130,16 @@ def _turn(folder: str, name: str) -> Iterator[None]:
 
     A process that waited for long goes on all the same: it then compiles what another one does.
     """
-    place = zlib.crc32(name.encode())
-    try:
+    place, held = zlib.crc32(name.encode()), False
+    with suppress(OSError):  # a folder that cannot be written, or a file system without locks
         handle = _locks(folder)
         _hold(handle, place)
-    except OSError:  # a folder that cannot be written, or a file system without locks
-        yield
-        return
+        held = True
     try:
         yield
     finally:
-        fcntl.lockf(handle, fcntl.LOCK_UN, 1, place)
+        if held:
+            fcntl.lockf(handle, fcntl.LOCK_UN, 1, place)
 
 
 def _hold(handle: int, place: int) -> None:

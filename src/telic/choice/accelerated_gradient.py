@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_none, target_gap
+from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices, target_gap
 from telic.choice.factored_choices import FactoredChoices
 from telic.errors import InputError
 
@@ -40,7 +40,7 @@ def fit_accelerated(
     """
     if max_passes <= _POWER:
         raise InputError(f"max_passes is {max_passes}, expected more than {_POWER}.")
-    refuse_none(choices)
+    refuse_no_choices(choices)
     steps, used = _step_sizes(choices)
     w = np.zeros(choices.size)
     ahead, momentum = w, 1.0

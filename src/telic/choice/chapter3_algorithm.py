@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_none
+from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.logit_kernels import softmax_rows
 from telic.errors import InputError
@@ -112,7 +112,7 @@ def fit_printed(
         )
     if rule not in get_args(StepSize):
         raise InputError(f"rule is {rule!r}, expected one of {', '.join(get_args(StepSize))}.")
-    refuse_none(choices)
+    refuse_no_choices(choices)
     n, d = len(choices), choices.size
     if d > MAX_SIZE:
         raise InputError(

@@ -139,7 +139,7 @@ class Fit:
         return self
 
 
-def refuse_none(choices: FactoredChoices) -> None:
+def refuse_no_choices(choices: FactoredChoices) -> None:
     """Raise InputError if there is no choice to fit: the mean over none is no objective."""
     if not len(choices):
         raise InputError("choices holds no choice, expected at least one.")

@@ -8,7 +8,7 @@ probability a candidate.
 
 import numpy as np
 
-from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_none, target_gap
+from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
 from telic.choice.logit_kernels import softmax
 from telic.errors import InputError
@@ -69,7 +69,7 @@ def fit_saga(
         raise InputError(
             f"batch_size is {batch_size} and max_passes {max_passes}, expected at least 1."
         )
-    refuse_none(choices)
+    refuse_no_choices(choices)
     n, first = len(choices), choices.first
     batch_size = min(batch_size, n)
     steps = _step_sizes(choices, penalty, batch_size)

@@ -21,7 +21,7 @@ number. The bound stays that of (3.3.5) itself: any p gives one.
 
 import numpy as np
 
-from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_none, target_gap
+from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
 from telic.errors import InputError
 from telic.kernels import kernel
@@ -79,7 +79,7 @@ def fit_sdca(
     """
     if max_passes < 1:
         raise InputError(f"max_passes is {max_passes}, expected at least 1.")
-    refuse_none(choices)
+    refuse_no_choices(choices)
     n = len(choices)
     p = np.zeros(choices.rows)
     p[choices.chosen] = 1.0
