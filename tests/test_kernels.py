@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numba
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 import telic
@@ -140,6 +141,19 @@ while not (os.path.exists("one") and os.path.exists("other")):
 def test_of_processes_that_need_the_same_code_at_once_one_compiles_it(tmp_path, limits):
     both = [start_in(tmp_path, WHEN_BOTH_ARE_THERE.format(name)) for name in ("one", "other")]
     assert sorted(map(shown_by, both)) == [["2", "0"], ["2", "1"]]
+
+
+def test_a_thread_may_compile_before_it_takes_a_turn(folder, monkeypatch):
+    """Else a thread that waits for numba's lock holds what another process waits for."""
+    seen, turn = [], kernels._turn
+
+    def watched(*of):
+        seen.append(global_compiler_lock.is_locked())
+        return turn(*of)
+
+    monkeypatch.setattr(kernels, "_turn", watched)
+    assert kernels.kernel(double)(1) == 2
+    assert seen == [True]
 
 
 HOLDER = """

@@ -93,20 +93,17 @@ def test_a_user_is_in_a_cluster_by_a_share_of_a_quarter_and_sizes_are_one_fewer_
     assert (found.n_clusters, len(found.restarts), len(found.sizes)) == (6, 2, 2)
 
 
+ONE_RUN = {
+    **{"paths": ["U-P-D"], "view": None, "free": 2, "restarts": 1, "seed": 0, "threads": 1},
+    "progress": lambda step: None,
+}
+
+
 def test_a_log_of_one_diagnosis_has_paths_that_say_nothing(monkeypatch):
     log = Log()
     log.counts = sparse.csr_array(np.ones((30, 1), int))
     monkeypatch.setattr(log, "patient_diagnosis", lambda: sparse.csr_array([[1]]))
-    found = group_by_seeds(
-        log,
-        paths=["U-P-D"],
-        view=None,
-        free=2,
-        restarts=1,
-        seed=0,
-        threads=1,
-        progress=lambda step: None,
-    )
+    found = group_by_seeds(log, **ONE_RUN)
     assert found.details["path_share"] == {"U-P-D": 0.0}
 
 
@@ -116,16 +113,7 @@ def test_a_month_is_scored_by_the_clusters_profiles_of_the_year(monkeypatch):
     model = Clustering(theta, {}, {"U-P-D": 1.0}, 1.0, (theta,))
     monkeypatch.setattr(by_seeds, "fit_pathselclus", lambda *args, **options: model)
     monkeypatch.setattr(by_seeds, "path_contrast", lambda *args, **options: {})
-    found = group_by_seeds(
-        log,
-        paths=["U-P-D"],
-        view=None,
-        free=2,
-        restarts=1,
-        seed=0,
-        threads=1,
-        progress=lambda step: None,
-    )
+    found = group_by_seeds(log, **ONE_RUN)
     counts = log.counts.toarray()
     score = found.by_month(np.arange(5))
     for k in range(3):
