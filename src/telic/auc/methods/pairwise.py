@@ -151,6 +151,49 @@ def pairwise(
         itself, what the rounded corner can hide included; it is NaN for a range from a > 0, and
         `converged` is None for any partial range.
     """
+    _refuse(loss, fpr, min_tpr, beta)
+    smooth = (*fpr, min_tpr) == (0, 1, 0)
+    counts = np.ones(positive.size) if weight is None else weight
+    rows = (np.flatnonzero(positive), np.flatnonzero(~positive))
+    totals = [float(counts[part].sum()) for part in rows]
+    pairs_weight = totals[0] * totals[1] / (totals[0] + totals[1]) ** 2
+    if loss == "logistic":
+        mean_loss = partial(_logistic, *_draw_pairs(rows, counts, max_pairs, rng))
+    else:
+        mean_loss = partial(_hinge, loss, rows, counts, fpr, min_tpr)
+    objective = _Objective(X, counts, mean_loss, pairs_weight, beta)
+    corners = SMOOTHING if loss == "hinge" else (1.0,)
+    corner = corners[-1]
+    w, stopped, exhausted = _descend(
+        objective, corners, tol=tol, max_iter=max_iter, smooth=smooth, callback=callback
+    )
+    passes = objective.passes
+    if fpr[0] > 0:
+        return Solution(w, passes, stopped=stopped, exhausted=exhausted)
+    if smooth and not stopped and small(X) and rows[0].size * rows[1].size <= SMALL_PAIRS:
+        parts = [
+            X[part].toarray() if sparse.issparse(X) else X[part] - objective.centre for part in rows
+        ]
+        share = pairs_weight * np.outer(*(counts[r] / t for r, t in zip(rows, totals, strict=True)))
+        w = _newton(
+            (parts, share),
+            partial(objective, corner=corner),
+            w,
+            beta=beta,
+            bend_of=partial(_bend, loss, corner),
+        )
+        passes = objective.passes
+    value, slopes = objective.slopes(w, corner)
+    slope, noise = slope_of(X, pairs_weight * slopes)
+    total = pairs_weight * value + beta / 2 * float(w @ w)
+    square = np.sum((np.abs(slope + beta * w) + noise + 4 * EPS * beta * np.abs(w)) ** 2)
+    gap = float(square) / (2 * beta)
+    rounded = pairs_weight * corner / 2 if loss == "hinge" else 0.0
+    converged = gap <= tol * total if smooth else None
+    return Solution(w, passes, converged, gap + rounded, total + rounded, stopped, exhausted)
+
+
+def _refuse(loss: str, fpr: tuple[float, float], min_tpr: float, beta: float) -> None:
     if loss not in LOSSES:
         raise InputError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}.")
     start, stop = fpr
@@ -158,72 +201,112 @@ def pairwise(
         raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
     if not 0 <= min_tpr < 1:
         raise InputError(f"min_tpr: {min_tpr!r}, expected a rate with 0 <= rate < 1.")
-    smooth = (start, stop, min_tpr) == (0, 1, 0)
-    if loss == "logistic" and not smooth:
+    if loss == "logistic" and (start, stop, min_tpr) != (0, 1, 0):
         raise InputError(
             "fpr, min_tpr: the logistic loss has no partial range; use loss='squared_hinge'."
         )
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; the pairwise losses need beta > 0 to have an optimum.")
-    counts = np.ones(positive.size) if weight is None else weight
-    rows = (np.flatnonzero(positive), np.flatnonzero(~positive))
-    totals = [float(counts[part].sum()) for part in rows]
-    pairs_weight = totals[0] * totals[1] / (totals[0] + totals[1]) ** 2
-    if loss == "logistic":
-        drawn, drawn_weight = _draw_pairs(rows, counts, max_pairs, rng)
-    # No loss here changes when all rows move alike; dense rows are seen from their mean.
-    dense = not sparse.issparse(X)
-    centre = np.average(X, axis=0, weights=counts) if dense else np.zeros(X.shape[1])
-    passes = 0
 
-    def slopes_at(w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
+
+def _logistic(
+    pairs: tuple[np.ndarray, ...], share: np.ndarray, scores: np.ndarray, corner: float
+) -> tuple[float, np.ndarray]:
+    """Mean logistic loss of the drawn pairs, and its derivative by each score; no corner."""
+    margins = scores[pairs[0]] - scores[pairs[1]]
+    slope = -share * np.exp(-np.logaddexp(0, margins))
+    slopes = np.bincount(pairs[0], slope, scores.size) - np.bincount(pairs[1], slope, scores.size)
+    return float(share @ np.logaddexp(0, -margins)), slopes
+
+
+def _hinge(
+    loss: str,
+    rows: tuple[np.ndarray, np.ndarray],
+    counts: np.ndarray,
+    fpr: tuple[float, float],
+    min_tpr: float,
+    scores: np.ndarray,
+    corner: float,
+) -> tuple[float, np.ndarray]:
+    """Mean loss of all pairs in the ranges of rates, and its derivative by each score."""
+    positives, negatives = (part[np.argsort(scores[part])] for part in rows)
+    positives, high = _in_range(positives, counts, min_tpr, 1.0)
+    negatives, low = _in_range(negatives, counts, *fpr)
+    inputs, weights = (scores[positives], scores[negatives]), (high, low)
+    if loss == "hinge":
+        value, of_high, of_low = smoothed_hinge_sums(*inputs, corner, *weights)
+    else:
+        value, of_high, of_low = squared_hinge_sums(*inputs, 1.0, *weights)
+    slopes = np.zeros(scores.size)
+    slopes[positives], slopes[negatives] = of_high, of_low
+    return value, slopes
+
+
+class _Objective:
+    """The objective and its gradient as functions of weights and corner; counts its calls."""
+
+    def __init__(
+        self,
+        X: Matrix,
+        counts: np.ndarray,
+        mean_loss: Callable[[np.ndarray, float], tuple[float, np.ndarray]],
+        pairs_weight: float,
+        beta: float,
+    ) -> None:
+        self.X, self.mean_loss, self.pairs_weight, self.beta = X, mean_loss, pairs_weight, beta
+        # No loss here changes when all rows move alike; dense rows are seen from their mean.
+        dense = not sparse.issparse(X)
+        self.centre = np.average(X, axis=0, weights=counts) if dense else np.zeros(X.shape[1])
+        self.passes = 0
+        self.last = np.inf, np.zeros(X.shape[1])
+        """Value and gradient of the last call."""
+
+    def slopes(self, w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Mean loss of the pairs, and its derivative by each score."""
-        scores = X @ w - centre @ w
-        slopes = np.zeros(positive.size)
-        if loss == "logistic":
-            margins = scores[drawn[0]] - scores[drawn[1]]
-            slope = -drawn_weight * np.exp(-np.logaddexp(0, margins))
-            slopes += np.bincount(drawn[0], slope, positive.size)
-            slopes -= np.bincount(drawn[1], slope, positive.size)
-            return float(drawn_weight @ np.logaddexp(0, -margins)), slopes
-        positives, negatives = (part[np.argsort(scores[part])] for part in rows)
-        positives, high = _in_range(positives, counts, min_tpr, 1.0)
-        negatives, low = _in_range(negatives, counts, start, stop)
-        inputs, weights = (scores[positives], scores[negatives]), (high, low)
-        if loss == "hinge":
-            value, of_high, of_low = smoothed_hinge_sums(*inputs, corner, *weights)
-        else:
-            value, of_high, of_low = squared_hinge_sums(*inputs, 1.0, *weights)
-        slopes[positives], slopes[negatives] = of_high, of_low
-        return value, slopes
+        return self.mean_loss(self.X @ w - self.centre @ w, corner)
 
-    last = np.inf, np.zeros(X.shape[1])
+    def __call__(self, w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
+        self.passes += 1
+        value, slopes = self.slopes(w, corner)
+        total = self.pairs_weight * value + self.beta / 2 * float(w @ w)
+        slope = self.X.T @ slopes - self.centre * slopes.sum()
+        self.last = total, self.pairs_weight * slope + self.beta * w
+        return self.last
 
-    def value_and_gradient(w: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
-        nonlocal passes, last
-        passes += 1
-        value, slopes = slopes_at(w, corner)
-        total = pairs_weight * value + beta / 2 * float(w @ w)
-        slope = X.T @ slopes - centre * slopes.sum()
-        last = total, pairs_weight * slope + beta * w
-        return last
 
-    w = np.zeros(X.shape[1])
+def _descend(
+    objective: _Objective,
+    corners: tuple[float, ...],
+    *,
+    tol: float,
+    max_iter: int,
+    smooth: bool,
+    callback: Callback | None,
+) -> tuple[np.ndarray, bool, bool]:
+    """Minimise by L-BFGS, for one corner after the other.
+
+    Returns
+    -------
+    w : ndarray of shape (d,)
+    stopped, exhausted : bool
+        As in `Solution`.
+    """
+    w = np.zeros(objective.X.shape[1])
     stopped = False
 
     def report(current: np.ndarray) -> None:
         nonlocal stopped
-        if callback is not None and callback(passes, current):
+        if callback is not None and callback(objective.passes, current):
             stopped = True
             raise StopIteration
-        if smooth and last[1] @ last[1] <= tol * 2 * beta * last[0]:
+        value, gradient = objective.last
+        if smooth and gradient @ gradient <= tol * 2 * objective.beta * value:
             raise StopIteration
 
-    corners = SMOOTHING if loss == "hinge" else (1.0,)
     for corner in corners:
         sure = smooth and corner == corners[-1]
         found = minimize(
-            value_and_gradient,
+            objective,
             w,
             args=(corner,),
             jac=True,
@@ -240,27 +323,7 @@ def pairwise(
         w = found.x
         if stopped:
             break
-    exhausted = found.status == 1
-    if start > 0:
-        return Solution(w, passes, stopped=stopped, exhausted=exhausted)
-    if smooth and not stopped and small(X) and rows[0].size * rows[1].size <= SMALL_PAIRS:
-        parts = [X[part].toarray() if not dense else X[part] - centre for part in rows]
-        share = pairs_weight * np.outer(*(counts[r] / t for r, t in zip(rows, totals, strict=True)))
-        w = _newton(
-            (parts, share),
-            partial(value_and_gradient, corner=corner),
-            w,
-            beta=beta,
-            bend_of=partial(_bend, loss, corner),
-        )
-    value, slopes = slopes_at(w, corner)
-    slope, noise = slope_of(X, pairs_weight * slopes)
-    total = pairs_weight * value + beta / 2 * float(w @ w)
-    square = np.sum((np.abs(slope + beta * w) + noise + 4 * EPS * beta * np.abs(w)) ** 2)
-    gap = float(square) / (2 * beta)
-    rounded = pairs_weight * corner / 2 if loss == "hinge" else 0.0
-    converged = gap <= tol * total if smooth else None
-    return Solution(w, passes, converged, gap + rounded, total + rounded, stopped, exhausted)
+    return w, stopped, found.status == 1
 
 
 def _in_range(
