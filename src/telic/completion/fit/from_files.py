@@ -39,6 +39,7 @@ from telic.completion.learning.replayed_log import Replay
 from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.log_split import SESSION_GAP, Searches
 from telic.data.bad_rows import OnBadRow
+from telic.data.compositions import CompositionLog
 from telic.data.object_storage import Place, refuse_remote
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
@@ -141,13 +142,16 @@ def fit_files(
     >>> [suggestion.text for suggestion in fit_files(file).suggest("te")]
     ['Teapot', 'Tea']
     """
+    if signals is not None and (executor is not None or model is not None):
+        raise InputError(
+            "signals are a model of their own, fitted on query logs that are read whole. Leave "
+            "out the other model, and --memory and --cluster."
+        )
+    sources = read_sources(
+        paths, columns=columns, on_bad_row=on_bad_row, in_pieces=executor is not None
+    )
+    log = sources.compositions
     if signals is not None:
-        if executor is not None or model is not None:
-            raise InputError(
-                "signals are a model of their own, fitted on query logs that are read whole. Leave "
-                "out the other model, and --memory and --cluster."
-            )
-        sources = read_sources(paths, columns=columns, on_bad_row=on_bad_row)
         searches = searches_of(
             sources,
             paths,
@@ -156,99 +160,151 @@ def fit_files(
             seed=seed,
             minutes=minutes,
         )
-        completer = replace(
-            fit_signals(searches, None if signals == "all" else signals),
-            found=searches_found(sources, searches),
-        )
-        return with_words(completer) if words else completer
-    sources = read_sources(
-        paths, columns=columns, on_bad_row=on_bad_row, in_pieces=executor is not None
-    )
-    if executor is not None and sources.compositions is None:
-        if model not in (None, "static"):
-            raise InputError(
-                f"model is {model!r}, which learns from feedback, not from query logs."
-            )
+        found = searches_found(sources, searches)
+        fitted = replace(fit_signals(searches, None if signals == "all" else signals), found=found)
+    elif executor is not None and log is None:
+        _refuse_to_learn(model, ", not from query logs")
         with work_folder(work) as folder:
-            if sources.unread_lists:
-                refuse_remote(folder, "work", "lists are sorted on this machine's disk")
-                folder.mkdir(parents=True, exist_ok=True)
-                with granted(executor.own_memory):
-                    completer = _of_lists(
-                        sources,
-                        Path(str(folder)),
-                        n=n,
-                        duplicates=duplicates,
-                        on_bad_row=on_bad_row,
-                    )
-                return with_words(completer) if words else completer
-            counted, facts = _counted(
+            fitted = _in_pieces(
                 sources,
                 executor,
                 folder,
+                n=n,
                 min_users=min_users,
                 duplicates=duplicates,
                 on_bad_row=on_bad_row,
                 skip_bad=skip_bad,
             )
-            return _from_gathered(counted, facts, n=n, words=words)
-    if skip_bad and executor is not None:
+    elif skip_bad and executor is not None:
         raise InputError(
             "a fit on a composition log needs every partition. Leave out --skip-bad-partitions."
         )
+    elif log is not None and int(np.bincount(log.user).max()) >= min_compositions:
+        fitted = _with_feedback(
+            sources,
+            log,
+            min_compositions=min_compositions,
+            min_users=min_users,
+            relevance=relevance,
+            model=model or "adaqac-online",
+            protocol=protocol,
+            n=n,
+            minutes=minutes,
+            executor=executor,
+            work=work,
+        )
+        words = words and protocol.scale == "log"
+    else:
+        fitted = _without_feedback(
+            sources,
+            model=model,
+            min_compositions=min_compositions,
+            n=n,
+            min_users=min_users,
+            duplicates=duplicates,
+        )
+    return with_words(fitted) if words else fitted
+
+
+def _refuse_to_learn(model: str | None, why: str) -> None:
+    if model not in (None, "static"):
+        raise InputError(f"model is {model!r}, which learns from feedback{why}.")
+
+
+def _in_pieces(
+    sources: Sources,
+    executor: Executor,
+    folder: Place,
+    *,
+    n: int,
+    min_users: int,
+    duplicates: Duplicates,
+    on_bad_row: OnBadRow,
+    skip_bad: bool,
+) -> Completer:
+    """Merge lists, or count query logs, in pieces."""
+    if sources.unread_lists:
+        refuse_remote(folder, "work", "lists are sorted on this machine's disk")
+        folder.mkdir(parents=True, exist_ok=True)
+        with granted(executor.own_memory):
+            return _of_lists(
+                sources, Path(str(folder)), n=n, duplicates=duplicates, on_bad_row=on_bad_row
+            )
+    counted, facts = _counted(
+        sources,
+        executor,
+        folder,
+        min_users=min_users,
+        duplicates=duplicates,
+        on_bad_row=on_bad_row,
+        skip_bad=skip_bad,
+    )
+    return _from_gathered(counted, facts, n=n)
+
+
+def _with_feedback(
+    sources: Sources,
+    log: CompositionLog,
+    *,
+    min_compositions: int,
+    min_users: int,
+    **given: Any,
+) -> Completer:
+    """Learn from the skips of a composition log; the other files are what was known before.
+
+    `given` is what `fit_completer` takes beside the replay.
+    """
+    tenants, place = joined_group([log, *sources.logs], "tenant")
+    if len(tenants) > 1 or (tenants and place.min() < 0):
+        raise InputError(
+            "a log names tenants, whose queries a model of a composition log would mix. "
+            "Fit each tenant's own compositions (telic completion export-log --tenant "
+            "NAME), or leave the column 'tenant' out."
+        )
+    untold = [replace(one, groups=_untold(one)) for one in sources.logs]
+    others = [*untold, *([as_catalogue(sources.listed)] if sources.listed else [])]
+    queries = joined_logs(others) if others else None
+    replay = Replay(log, queries=queries, min_compositions=min_compositions, min_users=min_users)
+    vouched = np.zeros(len(replay.index), bool)
     found = _said_of(sources, min_users)
-    if not sources.logs and sources.compositions is None:
-        found |= NO_SEARCHES
+    found[KEPT_BACK] = said_by_k(kept(replay.submissions, vouched))
+    fitted = fit_completer(replay, **given)
+    records, unshown = _records_by_text(sources.listed, fitted.index)
+    return replace(
+        fitted,
+        found=found | unshown,
+        records=records,
+        contexts=_contexts_by_text(sources, fitted.index, tenants),
+    )
+
+
+def _without_feedback(
+    sources: Sources,
+    *,
+    model: str | None,
+    min_compositions: int,
+    n: int,
+    min_users: int,
+    duplicates: Duplicates,
+) -> Completer:
+    """Put popularity, recency and own history behind a search box that no feedback moves."""
+    found = _said_of(sources, min_users)
     log = sources.compositions
     if log is not None:
         longest = int(np.bincount(log.user).max())
-        if longest >= min_compositions:
-            tenants, place = joined_group([log, *sources.logs], "tenant")
-            if len(tenants) > 1 or (tenants and place.min() < 0):
-                raise InputError(
-                    "a log names tenants, whose queries a model of a composition log would mix. "
-                    "Fit each tenant's own compositions (telic completion export-log --tenant "
-                    "NAME), or leave the column 'tenant' out."
-                )
-            untold = [replace(one, groups=_untold(one)) for one in sources.logs]
-            others = [*untold, *([as_catalogue(sources.listed)] if sources.listed else [])]
-            queries = joined_logs(others) if others else None
-            replay = Replay(
-                log, queries=queries, min_compositions=min_compositions, min_users=min_users
-            )
-            vouched = np.zeros(len(replay.index), bool)
-            found[KEPT_BACK] = said_by_k(kept(replay.submissions, vouched))
-            fitted = fit_completer(
-                replay,
-                relevance=relevance,
-                model=model or "adaqac-online",
-                protocol=protocol,
-                n=n,
-                minutes=minutes,
-                executor=executor,
-                work=work,
-            )
-            records, unshown = _records_by_text(sources.listed, fitted.index)
-            completer = replace(
-                fitted,
-                found=found | unshown,
-                records=records,
-                contexts=_contexts_by_text(sources, fitted.index, tenants),
-            )
-            return with_words(completer) if words and protocol.scale == "log" else completer
         found["possible"]["feedback"] = (
             f"not yet: no user has {min_compositions} compositions (the most is {longest})"
         )
         sources.logs.append(submissions_of(log))
-    if model not in (None, "static"):
-        why = found["possible"]["feedback"]
-        raise InputError(f"model is {model!r}, which learns from feedback; {why}.")
+    elif not sources.logs:
+        found |= NO_SEARCHES
+    _refuse_to_learn(model, f"; {found['possible']['feedback']}")
     several = joined_group(sources.logs, "tenant")[0]
     gathered = (GatheredByTenant if several else Gathered)(
         sources.listed, sources.logs, min_users=min_users, duplicates=duplicates
     )
     simulated = log is not None and log.simulated
-    return _from_gathered(gathered, found, n=n, words=words, simulated=simulated)
+    return _from_gathered(gathered, found, n=n, simulated=simulated)
 
 
 def searches_of(
@@ -369,14 +425,12 @@ def _from_gathered(
     found: dict[str, Any],
     *,
     n: int,
-    words: bool,
     simulated: bool = False,
 ) -> Completer:
     mix = _learned_mix(gathered, n=n)
     if gathered.named:
         found[KEPT_BACK] = gathered.kept_back()
-    completer = _cold(gathered, mix, n=n, simulated=simulated, found=found)
-    return with_words(completer) if words else completer
+    return _cold(gathered, mix, n=n, simulated=simulated, found=found)
 
 
 def with_words(completer: Completer) -> Completer:
