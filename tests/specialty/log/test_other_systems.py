@@ -241,6 +241,50 @@ def test_fhir(convert, tmp_path):
         import_log(file.parent, tmp_path / "other", kind="fhir")
 
 
+def test_what_fhir_calls_codes_is_kept(convert, tmp_path):
+    def coded(*codings):
+        return {
+            "coding": [dict(zip(("system", "code", "display"), c, strict=True)) for c in codings]
+        }
+
+    of = {"subject": {"reference": "Patient/p1"}, "encounter": {"reference": "Encounter/e1"}}
+    icd, snomed = "http://hl7.org/fhir/sid/icd-10-cm", "http://snomed.info/sct"
+    resources = [
+        {"resourceType": "Encounter", "id": "e1", "subject": of["subject"]},
+        {"resourceType": "Condition", **of, "code": coded((icd, "C50.911", "not asked for"))},
+        {"resourceType": "Condition", **of, "code": coded((snomed, "254837009", "Breast cancer"))},
+        {"resourceType": "Condition", **of, "code": coded((snomed, "22298006", "half \ud83d"))},
+        {
+            "resourceType": "PractitionerRole",
+            "practitioner": {"reference": "Practitioner/ann"},
+            "specialty": [coded(("", "207RX0202X", None), ("", "207RX0202X", "Oncology"))],
+        },
+        {
+            "resourceType": "Practitioner",
+            "id": "bob",
+            "qualification": [{"code": coded(("", "7", "Surgery"), ("", "8", "Heart"))}],
+        },
+        *[
+            {
+                "resourceType": "AuditEvent",
+                "recorded": "2024-01-05T10:00:00Z",
+                "agent": [{"who": {"reference": f"Practitioner/{user}"}}],
+                "entity": [{"what": {"reference": "Encounter/e1"}}],
+            }
+            for user in ("ann", "bob")
+        ],
+    ]
+    file = tmp_path / "source" / "all.ndjson"
+    file.write_text("\n".join(map(json.dumps, resources)) + "\n")
+    log, _ = convert("fhir")
+    assert log.taxonomy.tolist() == ["Oncology", "Surgery"]
+    assert [log.label(code) for code in log.codes] == [
+        "Cancer of breast",
+        "sct|22298006",
+        "Breast cancer",
+    ]
+
+
 def test_fhir_as_hospitals_write_it(convert, tmp_path):
     """Several roles, agents by role, versioned references, nulls, and what cannot be used."""
 

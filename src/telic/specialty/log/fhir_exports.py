@@ -32,7 +32,8 @@ def read_fhir(source: Path, notes: list[str]) -> dict[str, pa.Table]:
     patient is the encounter's. Codes are a Condition's ICD-10 coding, or else
     its first one, which is written ``system|code`` if it names another system. A provider has one
     row per PractitionerRole, with its first specialty; without a role that has one, the first
-    qualification counts.
+    qualification counts. Codes of specialties and of other systems are called as their codings'
+    ``display`` has it.
     """
     export = _Export()
     for file, line, resource in _resources(source):
@@ -70,6 +71,8 @@ class _Export:
         self._practitioner_of: dict[str, str] = {}  # of a role
         self._declared: dict[tuple[str, str], None] = {}  # by roles
         self._qualified: dict[str, str | None] = {}
+        self._names: dict[str, str] = {}
+        """What the export calls codes of specialties, and diagnoses that are not of ICD-10."""
 
     def add(self, file: Path, line: int, resource: dict[str, Any]) -> None:
         """Take what is needed of a resource."""
@@ -89,7 +92,7 @@ class _Export:
             self._patient_of[own] = _reference(resource.get("subject"), "Patient")
         else:
             qualifications = _objects(resource.get("qualification"))
-            codes = [_first_coding(one.get("code"))[1] for one in qualifications]
+            codes = [self._specialty(one.get("code")) for one in qualifications]
             self._qualified[own] = next(filter(None, codes), None)
 
     def _add_event(self, resource: dict[str, Any], place: tuple[Path, int]) -> None:
@@ -117,7 +120,9 @@ class _Export:
         system, code = _first_coding(resource.get("code"), preferred=_ICD10)
         if code and system and not _ICD10.search(system):
             self.lost["conditions: {} have a code of another system than ICD-10"] += 1
+            name = _display(resource["code"], code)
             code = f"{system.rstrip('/').rpartition('/')[2]}|{code}"
+            self._names.setdefault(code, name)
         patient = _reference(resource.get("subject"), "Patient")
         encounter = _reference(resource.get("encounter"), "Encounter")
         if patient and encounter and code:
@@ -129,16 +134,25 @@ class _Export:
         user = _reference(resource.get("practitioner"), "Practitioner")
         if own:
             self._practitioner_of[own] = user
-        codes = [_first_coding(one)[1] for one in _objects(resource.get("specialty"))]
+        codes = [self._specialty(one) for one in _objects(resource.get("specialty"))]
         if user and (code := next(filter(None, codes), "")):
             self._declared[user, code] = None
 
+    def _specialty(self, value: Any) -> str:
+        """Return the code of a specialty, and remember what it is called."""
+        _, code = _first_coding(value)
+        if code:
+            self._names.setdefault(code, _display(value, code))
+        return code
+
     def tables(self, notes: list[str]) -> dict[str, pa.Table]:
-        """Return accesses, diagnoses and providers."""
+        """Return accesses, diagnoses, providers and the names of codes."""
         in_roles = {user for user, _ in self._declared}
         providers: list[tuple[str, str | None]] = [*self._declared]
         providers += ((u, code) for u, code in self._qualified.items() if u not in in_roles)
-        return {
+        names = [(code, name) for code, name in self._names.items() if name]
+        called = {"names": _text_table(["code", "name"], names)} if names else {}
+        return called | {
             "accesses": self._accesses(notes),
             "diagnoses": _text_table(["patient", "encounter", "code"], self._diagnoses),
             "providers": _text_table(["user", "taxonomy"], providers),
@@ -236,6 +250,12 @@ def _codings(value: Any) -> list[tuple[str, str]]:
     """System and code of the codings that have a code."""
     coding = _objects(value.get("coding")) if isinstance(value, dict) else []
     return [(str(c.get("system") or ""), str(c["code"])) for c in coding if c.get("code")]
+
+
+def _display(value: dict[str, Any], code: str) -> str:
+    """What the codings of a concept call a code, or an empty string."""
+    given = [c.get("display") for c in _objects(value["coding"]) if str(c.get("code")) == code]
+    return next((name for name in given if isinstance(name, str) and name.isprintable()), "")
 
 
 def _first_coding(value: Any, *, preferred: re.Pattern[str] | None = None) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """An access log in files: read by its contract, written whole or not at all."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +30,7 @@ def read_log(
     ----------
     folder : path
         Holds ``accesses``, ``diagnoses``, ``providers`` (Parquet or CSV), ``meta.json`` and,
-        optionally, ``access_diagnoses``.
+        optionally, ``access_diagnoses`` and ``names``.
     on_bad_row : {"raise", "skip"}
         What to do with a row that breaks the contract. Duplicated rows, accesses to encounters
         without a diagnosis, and second codes of a provider are dropped and counted either way.
@@ -62,7 +63,9 @@ def read_log(
         raise InputError(f"{find_table(folder, empty)}: holds no usable row.")
 
     users, (provider, access_user) = _number(providers["user"], accesses["user"])
+    names = _names(folder, on_bad_row, notes)
     taxonomy = _declared(users, provider, providers, access_user, accesses["row"], notes)
+    taxonomy = _called(taxonomy, names)
     patients, (diagnosis_patient, access_patient) = _number(
         diagnoses["patient"], accesses["patient"]
     )
@@ -89,7 +92,7 @@ def read_log(
         patients=patients,
         encounters=diagnosed.encounters,
         codes=diagnosed.codes,
-        labels=diagnosed.labels,
+        labels=names | diagnosed.labels,
         access_user=access_user[order],
         access_encounter=access_encounter[order],
         access_at=at[order],
@@ -190,6 +193,41 @@ def _declared(
     if not (taxonomy != "").any():
         notes.append("providers: nobody declares a code, so no specialty can count as listed")
     return taxonomy.astype(str)
+
+
+def _names(folder: Path, on_bad_row: str, notes: list[str]) -> dict[str, str]:
+    """What codes are called, if the log says so; the first name counts."""
+    try:
+        path = find_table(folder, "names")
+    except InputError:
+        return {}
+    table, found = read_table(path, contracts.NAMES, on_bad_row=on_bad_row)
+    notes.extend(found)
+    names: dict[str, str] = {}
+    other = []
+    for row, code, name in zip(
+        *(table[column].to_pylist() for column in ("row", "code", "name")), strict=True
+    ):
+        if names.setdefault(code, name) != name:
+            other.append(row)
+    if other:
+        notes.append(
+            f"names: {len(other):,} rows dropped: their code has another name already (the first "
+            f"is row {other[0]})"
+        )
+    return names
+
+
+def _called(taxonomy: np.ndarray, names: Mapping[str, str]) -> np.ndarray:
+    """Name specialties instead of their codes; codes of one name are told apart by themselves."""
+    codes, of = np.unique(taxonomy, return_inverse=True)
+    called = [names.get(code, code) for code in codes.tolist()]
+    several = {name for name, number in Counter(called).items() if number > 1}
+    told = [
+        f"{name} ({code})" if name in several and name != code else name
+        for name, code in zip(called, codes.tolist(), strict=True)
+    ]
+    return np.array(told, dtype=str)[of]
 
 
 class _Diagnosed(NamedTuple):

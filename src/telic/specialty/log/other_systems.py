@@ -27,6 +27,7 @@ _SCHEMAS = {
     "diagnoses": contracts.DIAGNOSES,
     "providers": contracts.PROVIDERS,
     "access_diagnoses": contracts.ACCESS_DIAGNOSES,
+    "names": contracts.NAMES,
 }
 
 
