@@ -214,7 +214,9 @@ def near(trie, size, token, edits, whole, keys):
     letters, firsts, downs, ends = trie
     m, dear = len(token), _too_dear(edits)
     cheapest = EDIT if keys is None else SLIP
-    plain = token.max() < 0x80
+    plain = True
+    for letter in token:
+        plain &= letter < 0x80
     found, used = np.empty((64, 3), np.int64), 0
     deepest = m + edits + 2
     rows = np.empty((deepest, 2 * edits + 1), np.int64)

@@ -200,19 +200,21 @@ def best_phrases(
     ids, scores = out
     k, found, least = len(ids), 0, np.int64(0)
     totals = np.zeros(len(token_start) - 1, np.int64)
+    cheapest, driver = np.empty(len(totals), np.int64), 0
     for t in range(len(totals)):
-        cheapest = ranges[token_start[t], 2]
+        cheapest[t] = ranges[token_start[t], 2]
         for lo, hi, cost in ranges[token_start[t] : token_start[t + 1]]:
             totals[t] += read(posting_start, hi) - read(posting_start, lo)
-            cheapest = min(cheapest, cost)
-        least += cheapest
-    driver = np.argmin(totals)
+            cheapest[t] = min(cheapest[t], cost)
+        least += cheapest[t]
+        if totals[t] < totals[driver]:
+            driver = t
     second = _second(totals, driver)
     several = len(totals) > 1
     few_enough = several and totals[driver] + totals[second] <= most_marked
     scanned = few_enough or totals[driver] <= most
     own = ranges[token_start[driver] : token_start[driver + 1]]
-    others = least - own[:, 2].min()
+    others = least - cheapest[driver]
     if k == 0:
         return 0
     marked = _marks(wanted_words, len(heads))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, frozen
+from telic.completion.engine.array_kernels import copy_into, frozen, sort_once
 from telic.completion.learning.feedback import word_byte
 from telic.kernels import kernel
 
@@ -37,7 +37,7 @@ def word_set(text):
             found[used] = code
             used += 1
             inside = False
-    return np.unique(found[:used])
+    return sort_once(found[:used])
 
 
 @kernel
@@ -50,7 +50,7 @@ def gram_set(text):
             | (np.uint64(text[p + 1]) << np.uint64(8))
             | np.uint64(text[p + 2])
         )
-    return np.unique(found)
+    return sort_once(found)
 
 
 @kernel
