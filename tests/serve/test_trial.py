@@ -90,6 +90,14 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
         assert message in err
 
 
+def test_one_user_does_not_tell_whether_propensities_are_right(tmp_path):
+    trial = simulate_trial(users=1, choices=12, shares=(0.5, 0.5), seed=1)
+    found = judge_trial(recorded_trial(tmp_path / "log", trial)[0])
+    assert found.users == 1
+    assert found.wrong == []
+    assert {row["snips_low"] for row in found.rows()} == {None}
+
+
 def test_what_is_no_trial_is_refused(tmp_path):
     trial = simulate_trial(users=5, choices=2)
     table, _ = recorded_trial(tmp_path / "log", trial)

@@ -25,11 +25,14 @@ class Value:
     """Choices that would tell as much if they were all the policy's own: (Σw)² / Σw²."""
     pull: np.ndarray
     """How far each group, in order of its label, moves the value."""
+    groups: int
+    """Groups that tell of the value; of `snips` those alone whose choices the policy might make."""
 
     def less(self, other: "Value", *, level: float = 0.95) -> "Value":
         """Return the difference from another estimate on the same choices."""
-        effective = min(self.effective, other.effective)
-        return _with_interval(self.value - other.value, self.pull - other.pull, effective, level)
+        effective, groups = min(self.effective, other.effective), min(self.groups, other.groups)
+        pull = self.pull - other.pull
+        return _with_interval(self.value - other.value, pull, effective, groups, level)
 
 
 def ips(
@@ -75,7 +78,7 @@ def ips(
     weighted = weight * reward
     value = float(weighted.mean())
     pull = np.bincount(codes, weighted - value) / len(reward)
-    return _with_interval(value, pull, _effective(weight), level)
+    return _with_interval(value, pull, _effective(weight), len(pull), level)
 
 
 def snips(
@@ -102,7 +105,9 @@ def snips(
         raise InputError("the target policy would have made none of the choices that were logged.")
     value = float(np.average(reward, weights=weight))
     pull = np.bincount(codes, weight * (reward - value)) / weight.sum()
-    return _with_interval(value, pull, _effective(weight), level)
+    # A group without weight moves nothing, and so says nothing of how far groups differ.
+    groups = len(np.unique(codes[weight > 0]))
+    return _with_interval(value, pull, _effective(weight), groups, level)
 
 
 def doubly_robust(
@@ -157,7 +162,7 @@ def doubly_robust(
     each = modelled[1] + weight * (np.asarray(reward, float) - modelled[0])
     value = float(each.mean())
     pull = np.bincount(codes, each - value) / len(each)
-    return _with_interval(value, pull, _effective(weight), level)
+    return _with_interval(value, pull, _effective(weight), len(pull), level)
 
 
 def mean_weight(
@@ -196,12 +201,13 @@ def _effective(weight: np.ndarray) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
 
 
-def _with_interval(value: float, pull: np.ndarray, effective: float, level: float) -> Value:
+def _with_interval(
+    value: float, pull: np.ndarray, effective: float, groups: int, level: float
+) -> Value:
     """Add the interval: pulls of groups are independent and sum to about zero."""
     checked_level(level)
-    groups = len(pull)
     if groups < 2:
-        return Value(value, np.nan, np.nan, effective, pull)
+        return Value(value, np.nan, np.nan, effective, pull, groups)
     error = np.sqrt(groups / (groups - 1) * (pull**2).sum())
     half = float(scipy.stats.t.ppf(0.5 + level / 2, groups - 1) * error)
-    return Value(value, value - half, value + half, effective, pull)
+    return Value(value, value - half, value + half, effective, pull, groups)

@@ -44,8 +44,8 @@ class TrialResult:
 
     @property
     def wrong(self) -> list[str]:
-        """Return the arms whose propensities cannot be right."""
-        return [arm for arm, each in self.weights.items() if not each.low <= 1 <= each.high]
+        """Return the arms whose propensities cannot be right; of one user nobody can tell."""
+        return [arm for arm, each in self.weights.items() if each.low > 1 or each.high < 1]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each measure and arm, as ``telic completion trial --json`` shows it."""
