@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from starlette.testclient import TestClient
 
 from telic import cli
 from telic.completion.evaluation.trial import judge_interleaving, judge_trial
-from telic.data.ubi import Arm, read_ubi
+from telic.data.ubi import Arm, Teams, read_ubi
 from telic.errors import InputError
 from telic.serve import Settings, create_app
 from telic.serve.state.composition_recorder import Recorder
@@ -35,6 +36,14 @@ def recorded_trial(folder, trial, propensity=None):
     for recorder in opened.values():
         recorder.close()
     return read_ubi(folder)
+
+
+@contextmanager
+def recording(folder):
+    recorder = Recorder(folder)
+    recorder.start()
+    yield recorder
+    recorder.close()
 
 
 def test_what_arms_are_worth_is_estimated_from_what_they_record(tmp_path):
@@ -76,6 +85,17 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
     assert found["wrong_propensities"] == []
     assert [row["arm"] for row in found["values"]] == ["b", "a"] * 3
     assert found["values"][0]["difference"] is None
+    with recording(tmp_path / "right") as recorder:  # then a trial of the other kind, there too
+        for user in "abc":
+            typing = recorder.begin(user)
+            recorder.keystroke(typing, "te", 0.0, ["tea", "ten"], Teams("10", 0.5))
+            recorder.submission(typing, "tea")
+    both = json.loads(telic(tmp_path / "right", "--first", "b", "--json")[1])
+    assert both.pop("interleaved")["model"] == 3
+    assert both == found
+    _, out, _ = telic(tmp_path / "right")
+    assert "IPS" in out
+    assert "in 3 interleaved compositions" in out
     recorded_trial(tmp_path / "wrong", trial, propensity=0.5)
     code, out, err = telic(tmp_path / "wrong")
     assert code == 0
@@ -234,6 +254,19 @@ def test_two_orders_that_are_the_same_get_even_credit(
         said.append(capsys.readouterr().out)
     assert "100 interleaved compositions" in said[0]
     assert json.loads(said[1]) == found.facts()
+
+
+def test_what_is_taken_is_its_pick_however_it_is_spelled(tmp_path):
+    """As acceptance has it: a page may submit in small letters what it was shown in large ones."""
+    with recording(tmp_path / "log") as recorder:
+        for number, taken in enumerate(("tea", "TEN", "Tea", "hot TEA", "teapot")):
+            typing = recorder.begin(f"u{number}")
+            recorder.keystroke(typing, "te", 0.0, ["Tea", "Ten", "Hot tea"], Teams("10", 0.5))
+            recorder.submission(typing, taken)
+    table, _ = read_ubi(tmp_path / "log")
+    assert sorted(table["selected"].to_pylist(), key=str) == [1, 1, 2, 3, None]
+    found = judge_interleaving(table)
+    assert (found.model, found.static) == (2, 1)
 
 
 def test_what_is_typed_in_full_is_nobodys_pick(completer, tmp_path):

@@ -184,11 +184,11 @@ def judge_interleaving(compositions: pa.Table) -> InterleavingResult:
         raise InputError("no list was interleaved. Serve with --record FOLDER --interleave SHARE.")
     table = compositions.filter(compositions["teams"].is_valid())
     credit = []
-    columns = (table[name].to_pylist() for name in ("query", "selected", "teams", "keystrokes"))
-    for query, selected, teams, keystrokes in zip(*columns, strict=True):
-        shown = keystrokes[-1]["suggestions"][: len(teams)]
-        drawn = Interleaved(shown, [int(team) for team in teams], 1.0)
-        credit.append(preference(drawn, None if selected is None else query))
+    for place, teams in zip(table["selected"].to_pylist(), table["teams"].to_pylist(), strict=True):
+        # By place: who submits what was taken may spell it otherwise. What is beyond the teams
+        # matches later in a phrase, and is nobody's pick.
+        drawn = Interleaved([*range(1, len(teams) + 1)], [int(team) for team in teams], 1.0)
+        credit.append(preference(drawn, place))
     each, user = np.array(credit, float), np.array(table["user"].to_pylist(), object)
     return InterleavingResult(
         len(each),
