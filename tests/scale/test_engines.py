@@ -10,17 +10,20 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import distributed
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from tests.scale import functions
 from tests.scale.cluster import Cluster, wait_for
 
@@ -554,6 +557,11 @@ def test_rows_of_a_file_are_those_that_were_there_when_the_job_began(tmp_path):
         lambda rows: np.array([*map(str, rows)], object),
         lambda rows: {"x": np.array(rows)},
         lambda rows: [partial(max, {"x": {"y": pa.array(rows)}})],
+        lambda rows: pd.DataFrame({"x": rows}),
+        lambda rows: sparse.csr_array([rows]),
+        lambda rows: sparse.coo_array([rows]),
+        lambda rows: np.ma.array(np.ones(len(rows)), mask=np.array(rows) < 0),
+        lambda rows: {*map(str, rows)},
     ],
 )
 def test_a_job_is_another_by_any_row_of_what_it_is_given(kind):
@@ -562,6 +570,14 @@ def test_a_job_is_another_by_any_row_of_what_it_is_given(kind):
     assert identity(functions.double, [one]) == identity(functions.double, [same])
     assert identity(functions.double, [one]) != identity(functions.double, [other])
     assert identity(partial(max, one), []) != identity(partial(max, other), [])
+
+
+def test_a_job_is_another_by_the_object_whose_method_it_calls_and_by_the_form_of_a_matrix():
+    one, same, other = Counter("a"), Counter("a"), Counter("b")
+    assert identity(one.get, ["a"]) == identity(same.get, ["a"])
+    assert identity(one.get, ["a"]) != identity(other.get, ["a"])
+    rows = sparse.csr_array(np.eye(3, k=1))
+    assert identity(max, [rows]) != identity(max, [sparse.csc_array(rows.T)]), "the same arrays"
 
 
 def test_a_worker_of_another_version_does_nothing():
