@@ -138,6 +138,12 @@ def test_a_model_expects_one_number_for_each_choice(expected):
         doubly_robust(two, two, two, [1, 2], expected=np.array(expected), expected_of_target=two)
 
 
+@pytest.mark.parametrize("estimate", [ips, snips])
+def test_lists_are_columns_too(estimate):
+    given = [1, 0, 1], [0.5, 0.25, 0.5], [1, 1, 0], ["a", "b", "b"]
+    assert estimate(*given).value == estimate(*map(np.array, given)).value
+
+
 def test_wrong_propensities_are_noticed():
     trial = simulate_trial(seed=3)
     right = mean_weight(trial.propensity, trial.arm == 1, trial.user)
@@ -156,6 +162,9 @@ def test_wrong_propensities_are_noticed():
         ({"reward": [1.0, np.inf]}, "reward"),
         ({"group": [1]}, "length"),
         ({"target": [0.0, 0.0]}, "none of the choices"),
+        ({"reward": ["a", "b"]}, "columns of numbers"),
+        ({"reward": np.ones((2, 1))}, "columns of numbers"),
+        ({"group": np.array(["ada", None], object)}, "columns of numbers"),
     ],
 )
 def test_what_is_no_log_of_choices_is_refused(changed, message):

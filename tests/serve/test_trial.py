@@ -123,6 +123,8 @@ def test_what_is_no_trial_is_refused(tmp_path):
     table, _ = recorded_trial(tmp_path / "log", trial)
     with pytest.raises(InputError, match="no arm"):
         judge_trial(table.drop_columns(["arm", "propensity"]))
+    with pytest.raises(InputError, match="no arm"):
+        judge_trial(table.slice(0, 0))
     with pytest.raises(InputError, match="only the arm 'a'"):
         judge_trial(table.filter(pa.compute.equal(table["arm"], "a")))
 

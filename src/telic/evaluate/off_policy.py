@@ -74,7 +74,7 @@ def ips(
     >>> ips(reward, np.full(4, 0.5), arm == 1, np.arange(4)).value
     1.0
     """
-    weight, codes = _weights(reward, propensity, target, group)
+    reward, weight, codes = _weights(reward, propensity, target, group)
     weighted = weight * reward
     value = float(weighted.mean())
     pull = np.bincount(codes, weighted - value) / len(reward)
@@ -100,7 +100,7 @@ def snips(
     >>> round(snips(reward, np.full(5, 0.5), arm == 1, np.arange(5)).value, 3)
     0.833
     """
-    weight, codes = _weights(reward, propensity, target, group)
+    reward, weight, codes = _weights(reward, propensity, target, group)
     if not weight.any():
         raise InputError("the target policy would have made none of the choices that were logged.")
     value = float(np.average(reward, weights=weight))
@@ -150,7 +150,7 @@ def doubly_robust(
     >>> doubly_robust(reward, np.full(3, 0.5), arm == 1, np.arange(3), **always).value
     1.0
     """
-    weight, codes = _weights(reward, propensity, target, group)
+    reward, weight, codes = _weights(reward, propensity, target, group)
     modelled = [np.asarray(column) for column in (expected, expected_of_target)]
     if any(
         column.shape != weight.shape
@@ -159,7 +159,7 @@ def doubly_robust(
         for column in modelled
     ):
         raise InputError("what a model expects must be one finite number for each choice.")
-    each = modelled[1] + weight * (np.asarray(reward, float) - modelled[0])
+    each = modelled[1] + weight * (reward - modelled[0])
     value = float(each.mean())
     pull = np.bincount(codes, each - value) / len(each)
     return _with_interval(value, pull, _effective(weight), len(pull), level)
@@ -178,8 +178,19 @@ def mean_weight(
 
 def _weights(
     reward: np.ndarray, propensity: np.ndarray, target: np.ndarray, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    columns = [np.asarray(column, float) for column in (reward, propensity, target)]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rewards, their weights and the number of each one's group, all checked."""
+    try:
+        columns = [np.asarray(column, float) for column in (reward, propensity, target)]
+        _, codes = np.unique(group, return_inverse=True)
+        flat = {np.ndim(column) for column in (*columns, group)} == {1}
+    except (TypeError, ValueError):
+        flat = False
+    if not flat:
+        raise InputError(
+            "reward, propensity and target must be columns of numbers, and group one of numbers or "
+            "of texts."
+        )
     reward, propensity, target = columns
     if not len(reward):
         raise InputError("no choice was logged, so there is nothing to estimate from.")
@@ -193,8 +204,7 @@ def _weights(
         raise InputError("a propensity is not in (0, 1]: choices that were made had a probability.")
     if not ((target >= 0) & (target <= 1)).all():
         raise InputError("a target probability is not in [0, 1].")
-    _, codes = np.unique(group, return_inverse=True)
-    return target / propensity, codes
+    return reward, target / propensity, codes
 
 
 def _effective(weight: np.ndarray) -> float:

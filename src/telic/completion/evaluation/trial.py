@@ -97,9 +97,11 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
     InputError
         If no arms were recorded, a propensity is none, or there is only one arm.
     """
-    if "arm" not in compositions.column_names:
+    table = compositions.slice(0, 0)
+    if "arm" in compositions.column_names:
+        table = compositions.filter(compositions["arm"].is_valid()).combine_chunks()
+    if not len(table):
         raise InputError("no arm was recorded. Serve each arm with --arm NAME --propensity SHARE.")
-    table = compositions.filter(compositions["arm"].is_valid()).combine_chunks()
     arm = np.array(table["arm"].to_pylist(), object)
     arms = sorted(set(arm))
     if first is not None and first not in arms:
