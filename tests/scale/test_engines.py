@@ -689,6 +689,34 @@ def test_a_worker_that_is_not_there_yet_is_waited_for(monkeypatch):
         Dask(client=Scheduler(), patience=0.02)
 
 
+def test_where_tasks_were_begun_is_known_beyond_what_the_schedulers_log_keeps():
+    """The log keeps the last thousand events: a job of more partitions ended in an error."""
+
+    class Forgetful(Scheduler):
+        def subscribe_topic(self, topic, handler):
+            self.handler = handler
+
+        def unsubscribe_topic(self, topic):
+            del self.handler
+
+        def get_events(self, topic):
+            return noted[-2:]
+
+    noted = [(float(at), {"task": f"{at % 3}", "where": f"w{at // 3}"}) for at in range(6)]
+    client = Forgetful(worker(1, 2**30))
+    dask = Dask(client=client)
+    assert list(dask.outcomes("job", functions.double, [])) == []
+    for event in noted[:5]:  # the last one is under way, and in the log
+        client.handler(event)
+    begun = [(said["task"], said["where"]) for _, said in noted]
+    assert dask.begun("job") == begun
+    assert not hasattr(client, "handler")
+    assert list(dask.outcomes("lost", functions.double, [])) == []
+    client.handler(noted[0])
+    client.status = "closed"
+    assert dask.begun("lost") == begun[:1]
+
+
 def test_a_folder_that_is_written_twice_is_written_once(tmp_path):
     with placed(tmp_path / "made") as first, placed(tmp_path / "made") as second:
         for number, folder in enumerate((first, second)):
