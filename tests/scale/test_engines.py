@@ -341,9 +341,10 @@ def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path, 
     assert [path.read_text() for path in found.values] == ["0", "1", "2"]
 
 
-def test_an_interrupt_is_none_of_the_jobs_errors(tmp_path):
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_an_interrupt_is_none_of_the_jobs_errors(tmp_path, skip_bad):
     with pytest.raises(KeyboardInterrupt):
-        Local(threads=2).map(functions.interrupt, [1, 2], out=tmp_path / "job")
+        Local(threads=2).map(functions.interrupt, [1, 2], out=tmp_path / "job", skip_bad=skip_bad)
 
 
 def test_an_interrupt_on_a_worker_is_its_partitions_error(cluster):
