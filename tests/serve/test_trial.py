@@ -15,6 +15,7 @@ from telic import cli
 from telic.completion.evaluation.trial import judge_interleaving, judge_trial
 from telic.data.ubi import Arm, Teams, read_ubi
 from telic.errors import InputError
+from telic.evaluate import mean_weight
 from telic.serve import Settings, create_app
 from telic.serve.state.composition_recorder import Recorder
 from telic.simulate.trials import simulate_trial
@@ -108,6 +109,32 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
         code, _, err = telic(*arguments)
         assert code == 2
         assert message in err
+
+
+def table_of(trial, propensity):
+    """What `read_ubi` gives of a trial, in which everybody typed the query."""
+    n = len(trial.user)
+    strokes = {"prefix": "te", "suggestions": ["ten"]}
+    return pa.table(
+        {
+            "user": [f"u{user}" for user in trial.user],
+            "query": ["ten"] * n,
+            "selected": pa.array([None] * n, pa.int16()),
+            "keystrokes": [[strokes]] * n,
+            "arm": ["ab"[arm] for arm in trial.arm],
+            "propensity": propensity,
+        }
+    )
+
+
+def test_a_trial_that_is_right_is_not_called_wrong_one_time_in_twenty():
+    """Who says that nothing can be trusted must be surer than an interval of 95 % is."""
+    trial = simulate_trial(users=40, choices=10, shares=(0.5, 0.5), seed=28)
+    weight = mean_weight(trial.propensity, trial.arm == 0, trial.user)
+    assert weight.low > 1.04, "unlikely, and three seeds in sixty have it"
+    assert judge_trial(table_of(trial, trial.propensity)).wrong == []
+    shares = np.where(trial.arm == 0, 0.4, 0.6)
+    assert judge_trial(table_of(trial, shares)).wrong == ["a", "b"]
 
 
 def test_one_user_does_not_tell_whether_propensities_are_right(tmp_path):

@@ -82,8 +82,8 @@ def trial(
         weight = found.weights[arm]
         console.print(
             f"arm {arm}: its weights have mean {weight.value:.3f} [{weight.low:.3f}, "
-            f"{weight.high:.3f}], which should be 1: users were not sent to it as its propensity "
-            "says, so no estimate here can be trusted.",
+            f"{weight.high:.3f}] (99.9 %), which should be 1: users were not sent to it as its "
+            "propensity says, so no estimate here can be trusted.",
             soft_wrap=True,
             markup=False,
             highlight=False,

@@ -12,6 +12,8 @@ from telic.evaluate import Interleaved, Value, ips, mean_weight, preference, sni
 from telic.report.table import Table
 
 MEASURES = ("acceptance", "MRR", "keystrokes saved")
+CERTAIN = 0.999
+"""Level of the intervals of weights: of right trials one in a thousand is called wrong, no more."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class TrialResult:
     """Measure → what was observed in all, which is the value of the policy that drew the arms."""
     values: list[ArmValue]
     weights: dict[str, Value]
-    """Arm → mean weight, which is one where the propensities are right: see `mean_weight`."""
+    """Arm → mean weight, which is one where the propensities are right: see `mean_weight`. Its
+    interval is at the level `CERTAIN`."""
 
     @property
     def wrong(self) -> list[str]:
@@ -131,7 +134,7 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
                 )
             )
             base = base or found
-    weights = {name: mean_weight(propensity, arm == name, user) for name in arms}
+    weights = {name: mean_weight(propensity, arm == name, user, level=CERTAIN) for name in arms}
     return TrialResult(len(table), len(set(user)), observed, values, weights)
 
 
