@@ -196,6 +196,26 @@ def test_rounds_go_on_after_the_last_whole_one(engine, tmp_path):
     assert not any("round-00004" in path.name for path in (tmp_path / "whole").iterdir())
 
 
+def test_rounds_go_on_whatever_their_arrays_are_called(tmp_path):
+    def step(shard, state, shared, number):
+        return shared, {"over": np.array(shard)}
+
+    def combine(shared, messages):
+        return {"over": shared["over"] + sum(each["over"] for each in messages)}, False
+
+    for rounds in (2, 5):
+        found, done = Local(threads=1).rounds(
+            step, combine, [1, 2], {"over": np.array(0)}, out=tmp_path / "job", max_rounds=rounds
+        )
+        assert (int(found["over"]), done) == (3 * rounds, rounds)
+
+
+def test_ranges_of_no_size_are_refused():
+    for step in (0, -1):
+        with pytest.raises(InputError, match=f"step is {step}"):
+            ranges(5, step)
+
+
 @pytest.mark.parametrize("threads", [0, 1025])
 def test_threads_that_cannot_be_are_refused(threads):
     with pytest.raises(InputError, match=f"threads is {threads}, expected 1 to 1024"):
