@@ -298,6 +298,22 @@ def test_what_is_taken_is_its_pick_however_it_is_spelled(tmp_path):
     assert (found.model, found.static) == (2, 1)
 
 
+@pytest.mark.parametrize(("users", "sure"), [(2, False), (12, True)])
+def test_a_few_who_happen_to_agree_do_not_make_a_preference_certain(users, sure):
+    """Of two fair coins both are heads one time in four."""
+    table = pa.table(
+        {
+            "user": [f"u{user}" for user in range(users) for _ in range(3)],
+            "selected": pa.array([1] * 3 * users, pa.int16()),
+            "teams": ["10"] * 3 * users,
+        }
+    )
+    found = judge_interleaving(table).preference
+    assert found.value == 1
+    assert found.low < found.high == 1
+    assert (found.low > 0) == sure
+
+
 def test_what_is_typed_in_full_is_nobodys_pick(completer, tmp_path):
     new = itertools.count()
     found = judge_interleaving(interleaved(completer, tmp_path, lambda shown: f"sap{next(new)}"))

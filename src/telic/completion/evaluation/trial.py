@@ -1,6 +1,6 @@
 """Arms of a trial side by side, or in one list, from what services recorded of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pyarrow as pa
 from telic.completion.engine.folding import place_among
 from telic.errors import InputError
 from telic.evaluate import Interleaved, Value, ips, mean_weight, preference, snips
+from telic.evaluate.paired import difference_interval
 from telic.report.table import Table
 
 MEASURES = ("acceptance", "MRR", "keystrokes saved")
@@ -195,13 +196,12 @@ def judge_interleaving(compositions: pa.Table) -> InterleavingResult:
         drawn = Interleaved([*range(1, len(teams) + 1)], [int(team) for team in teams], 1.0)
         credit.append(preference(drawn, place))
     each, user = np.array(credit, float), np.array(table["user"].to_pylist(), object)
-    return InterleavingResult(
-        len(each),
-        len(set(user)),
-        int((each < 0).sum()),
-        int((each > 0).sum()),
-        ips(each, np.ones(len(each)), np.ones(len(each)), user),
-    )
+    found, users = ips(each, np.ones(len(each)), np.ones(len(each)), user), len(set(user))
+    if users > 1 and not np.ptp(each):
+        # Where all are alike no spread says how far users differ; a few are so by chance.
+        low, high = difference_interval(np.full(users, each[0]))
+        found = replace(found, low=low, high=high)
+    return InterleavingResult(len(each), users, int((each < 0).sum()), int((each > 0).sum()), found)
 
 
 def _rewards(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
