@@ -61,6 +61,17 @@ def test_places_and_keystrokes_are_those_of_the_lists(tmp_path):
     assert second.keystrokes.tolist() == [2, 3]  # never listed: all that were typed
 
 
+def test_a_composition_knows_what_was_submitted_before_it_began(tmp_path):
+    """In two pages at once: what is submitted in one is no habit yet in the other."""
+    model = listing(tmp_path, tea=1, ten=2)
+    slow = typed("tea", "t", "te", "tea")  # submitted in second 3, after the other one
+    quick = typed("tea", "t") | {"composition": "beside"}
+    after = typed("tea", "t", day=2)
+    found = walk(model, logged(slow, quick, after))
+    assert found.rank.tolist() == [2, 2, 2, 1, 1], "the quick one, the slow one, the one after"
+    assert walk(model, logged(quick, after)).rank.tolist() == [2, 1]
+
+
 def test_what_no_list_has_costs_the_letters_that_were_left(tmp_path):
     model = listing(tmp_path, tea=1)
     found = walk(model, logged(typed("ten pounds", "t", "te")))

@@ -104,6 +104,18 @@ def test_gains_are_the_sums_over_the_keystrokes(numbers):
     wrong = [q for q, sums in expected.items() if found[q] != (sums[0] / 60, sums[1] / 60)]
     assert gains.keystrokes == 60
     assert bool(wrong) == (numbers > CANDIDATES)
+    # Of what was forgotten it is never more, or the running check would let losses pass unseen.
+    for q, sums in expected.items():
+        assert all(np.array(found[q]) <= np.array(sums) / 60 + 1e-12)
+
+
+def test_who_types_past_what_is_remembered_hides_no_loss():
+    gains = Gains(10)
+    gains.add(np.arange(10), [*range(1, 10), 0], served=True)  # number 0 goes from first to last
+    for others in np.arange(10, 210).reshape(-1, 10):
+        gains.add(others, [*range(9, -1, -1)], served=True)
+    gain, shown = gains.mean(0)
+    assert max(gain, shown) <= -0.9 / 21
 
 
 def test_a_candidate_that_goes_on_matching_stays_among_any_number_of_others():

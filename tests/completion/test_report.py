@@ -1,6 +1,7 @@
 """Reports of an evaluation: tables hold what the results hold."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +178,13 @@ def test_dwells_are_counted_by_user_in_tenths_of_a_second(dwelt):
     shares = (counts / counts.sum(axis=1, keepdims=True)).tolist()
     drawn = [shares.index(row) for row in found["sample"].tolist()]
     assert len(drawn) == len(set(drawn)) == 3
+
+
+def test_who_looks_longer_than_the_bins_has_no_peak(dwelt):
+    log = dwelt.log
+    at = 3_500_000 * np.arange(len(log.at))
+    slow = replace(log, at=at, submitted_at=at[log.keystroke_start[1:] - 1] + 3_500_000)
+    assert not dwell_histograms(slow)["peaks"].any()
 
 
 def test_a_page_says_what_was_left_out_and_what_is_simulated(replay, results):

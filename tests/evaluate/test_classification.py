@@ -222,6 +222,13 @@ def test_texts_say_which_label_is_positive(measure):
         measure(texts, scores, pos_label="frud")
     with pytest.raises(InputError, match="3 classes"):
         measure(np.arange(60) % 3, scores, pos_label=1)
+    with pytest.raises(InputError, match="row 7 is NaN, which is no label"):
+        measure(np.where(np.arange(60) == 7, np.nan, 1.0), scores, pos_label=1)
+    for missing in (None, np.nan):
+        some = texts.astype(object)
+        some[5] = missing
+        with pytest.raises(InputError, match="labels of several kinds"):
+            measure(some, scores, pos_label="fraud")
 
 
 @given(ROWS)

@@ -65,6 +65,31 @@ def test_intervals_hold_the_truth_as_often_as_they_say(estimate):
         assert np.mean(hits) >= 0.90
 
 
+@pytest.mark.parametrize("few", [2, 3])
+def test_an_arm_of_few_people_has_an_interval_that_is_wide_enough(few):
+    """Fifty others, none of whom was ever in it, do not say how far its people differ."""
+    rng, held = np.random.default_rng(0), []
+    user = np.repeat(np.arange(few + 50), 4)
+    arm = user < few
+    propensity = np.where(arm, few, 50) / (few + 50)
+    for _ in range(400):
+        reward = rng.normal(size=few + 50)[user] + 0.3 * rng.normal(size=len(user))
+        own, other = (snips(reward, propensity, here, user) for here in (arm, ~arm))
+        lift = own.less(other)
+        held.append((own.low <= 0 <= own.high, lift.low <= 0 <= lift.high))
+    assert (np.mean(held, axis=0) >= 0.91).all()
+
+
+def test_an_arm_of_one_person_has_no_interval():
+    reward, user = np.array([1.0, 1.0, 0.0, 1.0, 0.0]), np.array([0, 0, 1, 2, 3])
+    half = np.full(5, 0.5)
+    alone, others = (snips(reward, half, here, user) for here in (user == 0, user > 0))
+    assert alone.value == 1
+    assert others.low < others.high
+    for value in (alone, alone.less(others), others.less(alone)):
+        assert np.isnan([value.low, value.high]).all()
+
+
 def test_a_lift_is_found_where_means_of_the_arms_mislead():
     none, plain, estimated = [], [], []
     for trial in trials(lift=0.05):
@@ -113,6 +138,12 @@ def test_a_model_expects_one_number_for_each_choice(expected):
         doubly_robust(two, two, two, [1, 2], expected=np.array(expected), expected_of_target=two)
 
 
+@pytest.mark.parametrize("estimate", [ips, snips])
+def test_lists_are_columns_too(estimate):
+    given = [1, 0, 1], [0.5, 0.25, 0.5], [1, 1, 0], ["a", "b", "b"]
+    assert estimate(*given).value == estimate(*map(np.array, given)).value
+
+
 def test_wrong_propensities_are_noticed():
     trial = simulate_trial(seed=3)
     right = mean_weight(trial.propensity, trial.arm == 1, trial.user)
@@ -131,6 +162,9 @@ def test_wrong_propensities_are_noticed():
         ({"reward": [1.0, np.inf]}, "reward"),
         ({"group": [1]}, "length"),
         ({"target": [0.0, 0.0]}, "none of the choices"),
+        ({"reward": ["a", "b"]}, "columns of numbers"),
+        ({"reward": np.ones((2, 1))}, "columns of numbers"),
+        ({"group": np.array(["ada", None], object)}, "columns of numbers"),
     ],
 )
 def test_what_is_no_log_of_choices_is_refused(changed, message):

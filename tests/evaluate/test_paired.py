@@ -5,7 +5,7 @@ from scipy import stats
 from telic.errors import InputError
 from telic.evaluate.off_policy import ips
 from telic.evaluate.paired import difference_interval, paired_proportions, paired_t_test
-from telic.evaluate.repeated_cv import nadeau_bengio_interval
+from telic.evaluate.repeated_cv import nadeau_bengio, nadeau_bengio_interval, paired_t
 
 
 def test_the_interval_covers_and_the_test_keeps_its_level():
@@ -63,11 +63,24 @@ def test_the_interval_of_differences_is_that_of_the_proportions_and_within_their
         (lambda: difference_interval([0.0], level=95), "level: 95"),
         (lambda: nadeau_bengio_interval([0.1, 0.2], level=95), "level: 95"),
         (lambda: ips(np.ones(2), np.ones(2), np.ones(2), np.arange(2), level=95), "level: 95"),
+        (lambda: nadeau_bengio([0.1]), "differences: 1 given"),
+        (lambda: nadeau_bengio_interval([]), "differences: 0 given"),
+        (lambda: paired_t([0.1]), "differences: 1 given"),
     ],
 )
 def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.int8, np.float32])
+def test_hits_of_any_kind_of_number_are_the_same_test(kind):
+    """A difference of small or unsigned numbers, or of truth values, must not leave their range."""
+    a, b, user = np.array([0, 1, 1, 0, 1]), np.array([1, 0, 0, 1, 0]), np.array([0, 1, 1, 2, 3])
+    assert paired_t_test(a.astype(kind), b.astype(kind), user) == paired_t_test(a, b, user)
+    if kind is np.int8:
+        large = paired_t_test(100 * a.astype(kind), -100 * b.astype(kind), user)
+        assert large.difference == 100
 
 
 def test_the_exact_test_is_a_fair_coin_on_both_sides():

@@ -46,6 +46,18 @@ def test_a_database_is_set_for_tasks_side_by_side_without_a_network(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="names that Windows knows not")
+@pytest.mark.parametrize("name", ["o'brien", "back\\slash", "both'\""])
+def test_rows_spill_into_a_folder_of_any_name(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    with database(folder) as db:
+        (spill,) = db.execute("SELECT current_setting('temp_directory')").fetchone()
+    assert Path(spill).parent == folder
+    (found,) = sorted_on_disk([numbers(3, 1, 2)], "a", folder, 10)
+    assert found["a"].to_pylist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("error", "why", "kind", "said"),
     [

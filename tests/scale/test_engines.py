@@ -10,17 +10,20 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import distributed
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from tests.scale import functions
 from tests.scale.cluster import Cluster, wait_for
 
@@ -193,6 +196,26 @@ def test_rounds_go_on_after_the_last_whole_one(engine, tmp_path):
     assert not any("round-00004" in path.name for path in (tmp_path / "whole").iterdir())
 
 
+def test_rounds_go_on_whatever_their_arrays_are_called(tmp_path):
+    def step(shard, state, shared, number):
+        return shared, {"over": np.array(shard)}
+
+    def combine(shared, messages):
+        return {"over": shared["over"] + sum(each["over"] for each in messages)}, False
+
+    for rounds in (2, 5):
+        found, done = Local(threads=1).rounds(
+            step, combine, [1, 2], {"over": np.array(0)}, out=tmp_path / "job", max_rounds=rounds
+        )
+        assert (int(found["over"]), done) == (3 * rounds, rounds)
+
+
+def test_ranges_of_no_size_are_refused():
+    for step in (0, -1):
+        with pytest.raises(InputError, match=f"step is {step}"):
+            ranges(5, step)
+
+
 @pytest.mark.parametrize("threads", [0, 1025])
 def test_threads_that_cannot_be_are_refused(threads):
     with pytest.raises(InputError, match=f"threads is {threads}, expected 1 to 1024"):
@@ -338,9 +361,10 @@ def test_a_lost_scheduler_is_a_clear_error_and_another_engine_goes_on(tmp_path, 
     assert [path.read_text() for path in found.values] == ["0", "1", "2"]
 
 
-def test_an_interrupt_is_none_of_the_jobs_errors(tmp_path):
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_an_interrupt_is_none_of_the_jobs_errors(tmp_path, skip_bad):
     with pytest.raises(KeyboardInterrupt):
-        Local(threads=2).map(functions.interrupt, [1, 2], out=tmp_path / "job")
+        Local(threads=2).map(functions.interrupt, [1, 2], out=tmp_path / "job", skip_bad=skip_bad)
 
 
 def test_an_interrupt_on_a_worker_is_its_partitions_error(cluster):
@@ -554,6 +578,11 @@ def test_rows_of_a_file_are_those_that_were_there_when_the_job_began(tmp_path):
         lambda rows: np.array([*map(str, rows)], object),
         lambda rows: {"x": np.array(rows)},
         lambda rows: [partial(max, {"x": {"y": pa.array(rows)}})],
+        lambda rows: pd.DataFrame({"x": rows}),
+        lambda rows: sparse.csr_array([rows]),
+        lambda rows: sparse.coo_array([rows]),
+        lambda rows: np.ma.array(np.ones(len(rows)), mask=np.array(rows) < 0),
+        lambda rows: {*map(str, rows)},
     ],
 )
 def test_a_job_is_another_by_any_row_of_what_it_is_given(kind):
@@ -562,6 +591,14 @@ def test_a_job_is_another_by_any_row_of_what_it_is_given(kind):
     assert identity(functions.double, [one]) == identity(functions.double, [same])
     assert identity(functions.double, [one]) != identity(functions.double, [other])
     assert identity(partial(max, one), []) != identity(partial(max, other), [])
+
+
+def test_a_job_is_another_by_the_object_whose_method_it_calls_and_by_the_form_of_a_matrix():
+    one, same, other = Counter("a"), Counter("a"), Counter("b")
+    assert identity(one.get, ["a"]) == identity(same.get, ["a"])
+    assert identity(one.get, ["a"]) != identity(other.get, ["a"])
+    rows = sparse.csr_array(np.eye(3, k=1))
+    assert identity(max, [rows]) != identity(max, [sparse.csc_array(rows.T)]), "the same arrays"
 
 
 def test_a_worker_of_another_version_does_nothing():
@@ -671,6 +708,34 @@ def test_a_worker_that_is_not_there_yet_is_waited_for(monkeypatch):
     said = r"has no worker, and none came in 0\.02 seconds\. Start one with: dask worker tcp://s:1"
     with pytest.raises(InputError, match=said):
         Dask(client=Scheduler(), patience=0.02)
+
+
+def test_where_tasks_were_begun_is_known_beyond_what_the_schedulers_log_keeps():
+    """The log keeps the last thousand events: a job of more partitions ended in an error."""
+
+    class Forgetful(Scheduler):
+        def subscribe_topic(self, topic, handler):
+            self.handler = handler
+
+        def unsubscribe_topic(self, topic):
+            del self.handler
+
+        def get_events(self, topic):
+            return noted[-2:]
+
+    noted = [(float(at), {"task": f"{at % 3}", "where": f"w{at // 3}"}) for at in range(6)]
+    client = Forgetful(worker(1, 2**30))
+    dask = Dask(client=client)
+    assert list(dask.outcomes("job", functions.double, [])) == []
+    for event in noted[:5]:  # the last one is under way, and in the log
+        client.handler(event)
+    begun = [(said["task"], said["where"]) for _, said in noted]
+    assert dask.begun("job") == begun
+    assert not hasattr(client, "handler")
+    assert list(dask.outcomes("lost", functions.double, [])) == []
+    client.handler(noted[0])
+    client.status = "closed"
+    assert dask.begun("lost") == begun[:1]
 
 
 def test_a_folder_that_is_written_twice_is_written_once(tmp_path):

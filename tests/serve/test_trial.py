@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +13,9 @@ from starlette.testclient import TestClient
 
 from telic import cli
 from telic.completion.evaluation.trial import judge_interleaving, judge_trial
-from telic.data.ubi import Arm, read_ubi
+from telic.data.ubi import Arm, Teams, read_ubi
 from telic.errors import InputError
+from telic.evaluate import mean_weight
 from telic.serve import Settings, create_app
 from telic.serve.state.composition_recorder import Recorder
 from telic.simulate.trials import simulate_trial
@@ -35,6 +37,14 @@ def recorded_trial(folder, trial, propensity=None):
     for recorder in opened.values():
         recorder.close()
     return read_ubi(folder)
+
+
+@contextmanager
+def recording(folder):
+    recorder = Recorder(folder)
+    recorder.start()
+    yield recorder
+    recorder.close()
 
 
 def test_what_arms_are_worth_is_estimated_from_what_they_record(tmp_path):
@@ -76,6 +86,17 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
     assert found["wrong_propensities"] == []
     assert [row["arm"] for row in found["values"]] == ["b", "a"] * 3
     assert found["values"][0]["difference"] is None
+    with recording(tmp_path / "right") as recorder:  # then a trial of the other kind, there too
+        for user in "abc":
+            typing = recorder.begin(user)
+            recorder.keystroke(typing, "te", 0.0, ["tea", "ten"], Teams("10", 0.5))
+            recorder.submission(typing, "tea")
+    both = json.loads(telic(tmp_path / "right", "--first", "b", "--json")[1])
+    assert both.pop("interleaved")["model"] == 3
+    assert both == found
+    _, out, _ = telic(tmp_path / "right")
+    assert "IPS" in out
+    assert "in 3 interleaved compositions" in out
     recorded_trial(tmp_path / "wrong", trial, propensity=0.5)
     code, out, err = telic(tmp_path / "wrong")
     assert code == 0
@@ -90,11 +111,47 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
         assert message in err
 
 
+def table_of(trial, propensity):
+    """What `read_ubi` gives of a trial, in which everybody typed the query."""
+    n = len(trial.user)
+    strokes = {"prefix": "te", "suggestions": ["ten"]}
+    return pa.table(
+        {
+            "user": [f"u{user}" for user in trial.user],
+            "query": ["ten"] * n,
+            "selected": pa.array([None] * n, pa.int16()),
+            "keystrokes": [[strokes]] * n,
+            "arm": ["ab"[arm] for arm in trial.arm],
+            "propensity": propensity,
+        }
+    )
+
+
+def test_a_trial_that_is_right_is_not_called_wrong_one_time_in_twenty():
+    """Who says that nothing can be trusted must be surer than an interval of 95 % is."""
+    trial = simulate_trial(users=40, choices=10, shares=(0.5, 0.5), seed=28)
+    weight = mean_weight(trial.propensity, trial.arm == 0, trial.user)
+    assert weight.low > 1.04, "unlikely, and three seeds in sixty have it"
+    assert judge_trial(table_of(trial, trial.propensity)).wrong == []
+    shares = np.where(trial.arm == 0, 0.4, 0.6)
+    assert judge_trial(table_of(trial, shares)).wrong == ["a", "b"]
+
+
+def test_one_user_does_not_tell_whether_propensities_are_right(tmp_path):
+    trial = simulate_trial(users=1, choices=12, shares=(0.5, 0.5), seed=1)
+    found = judge_trial(recorded_trial(tmp_path / "log", trial)[0])
+    assert found.users == 1
+    assert found.wrong == []
+    assert {row["snips_low"] for row in found.rows()} == {None}
+
+
 def test_what_is_no_trial_is_refused(tmp_path):
     trial = simulate_trial(users=5, choices=2)
     table, _ = recorded_trial(tmp_path / "log", trial)
     with pytest.raises(InputError, match="no arm"):
         judge_trial(table.drop_columns(["arm", "propensity"]))
+    with pytest.raises(InputError, match="no arm"):
+        judge_trial(table.slice(0, 0))
     with pytest.raises(InputError, match="only the arm 'a'"):
         judge_trial(table.filter(pa.compute.equal(table["arm"], "a")))
 
@@ -226,6 +283,35 @@ def test_two_orders_that_are_the_same_get_even_credit(
         said.append(capsys.readouterr().out)
     assert "100 interleaved compositions" in said[0]
     assert json.loads(said[1]) == found.facts()
+
+
+def test_what_is_taken_is_its_pick_however_it_is_spelled(tmp_path):
+    """As acceptance has it: a page may submit in small letters what it was shown in large ones."""
+    with recording(tmp_path / "log") as recorder:
+        for number, taken in enumerate(("tea", "TEN", "Tea", "hot TEA", "teapot")):
+            typing = recorder.begin(f"u{number}")
+            recorder.keystroke(typing, "te", 0.0, ["Tea", "Ten", "Hot tea"], Teams("10", 0.5))
+            recorder.submission(typing, taken)
+    table, _ = read_ubi(tmp_path / "log")
+    assert sorted(table["selected"].to_pylist(), key=str) == [1, 1, 2, 3, None]
+    found = judge_interleaving(table)
+    assert (found.model, found.static) == (2, 1)
+
+
+@pytest.mark.parametrize(("users", "sure"), [(2, False), (12, True)])
+def test_a_few_who_happen_to_agree_do_not_make_a_preference_certain(users, sure):
+    """Of two fair coins both are heads one time in four."""
+    table = pa.table(
+        {
+            "user": [f"u{user}" for user in range(users) for _ in range(3)],
+            "selected": pa.array([1] * 3 * users, pa.int16()),
+            "teams": ["10"] * 3 * users,
+        }
+    )
+    found = judge_interleaving(table).preference
+    assert found.value == 1
+    assert found.low < found.high == 1
+    assert (found.low > 0) == sure
 
 
 def test_what_is_typed_in_full_is_nobodys_pick(completer, tmp_path):

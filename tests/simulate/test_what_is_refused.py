@@ -9,7 +9,8 @@ from telic.errors import InputError
 from telic.simulate import Catalogue, made_up_affinity, simulate_phones, simulate_typists
 from telic.simulate.hospital import simulate_hospital
 from telic.simulate.microblog import Community, earlier_snapshot, microblog
-from telic.simulate.trials import simulate_lists
+from telic.simulate.searchers import Causes, searchers
+from telic.simulate.trials import simulate_lists, simulate_trial
 from telic.simulate.typist_parameters import TypistParameters
 
 CATALOGUE = Catalogue(["tea", "tea kettle", "coffee"], np.array([5.0, 1.0, 3.0]))
@@ -22,6 +23,12 @@ def typists(**options):
 
 def phones(strength):
     return simulate_phones(CATALOGUE, users=1, compositions=1, strength=strength)
+
+
+def searched(causes=None, **options):
+    return searchers(
+        causes or Causes(), **{"users": 1, "sessions": 1, "nouns": 3, "days": 3} | options
+    )
 
 
 def group(**options):
@@ -49,8 +56,24 @@ LIMITS = {
     ),
     "strength": (phones, [0.0, 1.0], [NEXT(0.0, -1), NEXT(1.0, 2)]),
     "apps": (lambda x: made_up_affinity(CATALOGUE, apps=x), [1], [0]),
-    "ranks": (lambda x: simulate_lists(users=1, lists=1, items=3, ranks=x), [1, 3], [4]),
-    "decay": (lambda x: simulate_lists(users=1, lists=1, decay=x), [0.0], [-1e-9]),
+    "ranks": (lambda x: simulate_lists(users=1, lists=1, items=3, ranks=x), [1, 3], [0, 4]),
+    "decay": (lambda x: simulate_lists(users=1, lists=1, decay=x), [0.0], [-1e-9, math.nan]),
+    "lists": (lambda x: simulate_lists(users=1, lists=x), [1], [0]),
+    "choices": (lambda x: simulate_trial(users=1, choices=x), [1], [0]),
+    "shares": (
+        lambda x: simulate_trial(users=1, choices=2, shares=x),
+        [(1e-9, NEXT(1.0, 0))],
+        [(0.0, 0.5), (0.5, 1.0), (math.nan, 0.5)],
+    ),
+    "lift": (lambda x: simulate_trial(users=1, lift=x), [-1.0, 1.0], [NEXT(1.0, 2), math.nan]),
+    "users of a query log": (lambda x: searched(users=x), [1], [0]),
+    "sessions": (lambda x: searched(sessions=x), [1], [0]),
+    "nouns": (lambda x: searched(nouns=x), [1], [0]),
+    "days": (lambda x: searched(days=x), [1], [0]),
+    "moves": (lambda x: searched(moves=x), [0.0], [NEXT(0.0, -1), math.inf, math.nan]),
+    "habit": (lambda x: Causes(habit=x), [0.0, 1.0], [-1e-9, 1.1, math.nan]),
+    "refine": (lambda x: searched(Causes(refine=x)), [0.6], [0.7]),
+    "season": (lambda x: searched(Causes(season=x)), [0.9], [0.95]),
     "users of a microblog": (lambda x: microblog(users=x, links=2), [2], [1]),
     "members": (lambda x: group(density=0.05, size=x, isolated=0.0), [2, 60], [61]),
     # Half of what 30 active members of 60 can link to is 885 of 3540 pairs.

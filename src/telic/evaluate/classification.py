@@ -262,7 +262,17 @@ def checked_scores(
     if np.isnan(scores).any():
         row = int(np.flatnonzero(np.isnan(scores))[0])
         raise InputError(f"scores: row {row} is NaN, and NaN has no rank. Drop or fill it.")
+    if y.dtype.kind == "O":
+        try:
+            np.unique(y)
+        except TypeError:
+            raise InputError(
+                "y: labels of several kinds, or none. Give texts or numbers."
+            ) from None
     if pos_label is not None:
+        if y.dtype.kind == "f" and np.isnan(y).any():
+            row = int(np.flatnonzero(np.isnan(y))[0])
+            raise InputError(f"y: row {row} is NaN, which is no label. Drop or fill it.")
         classes = np.unique(y).tolist()
         if len(classes) > 2:
             raise InputError(f"y: {len(classes)} classes; AUC compares exactly two.")

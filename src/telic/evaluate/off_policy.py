@@ -25,11 +25,14 @@ class Value:
     """Choices that would tell as much if they were all the policy's own: (Σw)² / Σw²."""
     pull: np.ndarray
     """How far each group, in order of its label, moves the value."""
+    groups: int
+    """Groups that tell of the value; of `snips` those alone whose choices the policy might make."""
 
     def less(self, other: "Value", *, level: float = 0.95) -> "Value":
         """Return the difference from another estimate on the same choices."""
-        effective = min(self.effective, other.effective)
-        return _with_interval(self.value - other.value, self.pull - other.pull, effective, level)
+        effective, groups = min(self.effective, other.effective), min(self.groups, other.groups)
+        pull = self.pull - other.pull
+        return _with_interval(self.value - other.value, pull, effective, groups, level)
 
 
 def ips(
@@ -71,11 +74,11 @@ def ips(
     >>> ips(reward, np.full(4, 0.5), arm == 1, np.arange(4)).value
     1.0
     """
-    weight, codes = _weights(reward, propensity, target, group)
+    reward, weight, codes = _weights(reward, propensity, target, group)
     weighted = weight * reward
     value = float(weighted.mean())
     pull = np.bincount(codes, weighted - value) / len(reward)
-    return _with_interval(value, pull, _effective(weight), level)
+    return _with_interval(value, pull, _effective(weight), len(pull), level)
 
 
 def snips(
@@ -97,12 +100,14 @@ def snips(
     >>> round(snips(reward, np.full(5, 0.5), arm == 1, np.arange(5)).value, 3)
     0.833
     """
-    weight, codes = _weights(reward, propensity, target, group)
+    reward, weight, codes = _weights(reward, propensity, target, group)
     if not weight.any():
         raise InputError("the target policy would have made none of the choices that were logged.")
     value = float(np.average(reward, weights=weight))
     pull = np.bincount(codes, weight * (reward - value)) / weight.sum()
-    return _with_interval(value, pull, _effective(weight), level)
+    # A group without weight moves nothing, and so says nothing of how far groups differ.
+    groups = len(np.unique(codes[weight > 0]))
+    return _with_interval(value, pull, _effective(weight), groups, level)
 
 
 def doubly_robust(
@@ -145,7 +150,7 @@ def doubly_robust(
     >>> doubly_robust(reward, np.full(3, 0.5), arm == 1, np.arange(3), **always).value
     1.0
     """
-    weight, codes = _weights(reward, propensity, target, group)
+    reward, weight, codes = _weights(reward, propensity, target, group)
     modelled = [np.asarray(column) for column in (expected, expected_of_target)]
     if any(
         column.shape != weight.shape
@@ -154,10 +159,10 @@ def doubly_robust(
         for column in modelled
     ):
         raise InputError("what a model expects must be one finite number for each choice.")
-    each = modelled[1] + weight * (np.asarray(reward, float) - modelled[0])
+    each = modelled[1] + weight * (reward - modelled[0])
     value = float(each.mean())
     pull = np.bincount(codes, each - value) / len(each)
-    return _with_interval(value, pull, _effective(weight), level)
+    return _with_interval(value, pull, _effective(weight), len(pull), level)
 
 
 def mean_weight(
@@ -173,8 +178,19 @@ def mean_weight(
 
 def _weights(
     reward: np.ndarray, propensity: np.ndarray, target: np.ndarray, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    columns = [np.asarray(column, float) for column in (reward, propensity, target)]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rewards, their weights and the number of each one's group, all checked."""
+    try:
+        columns = [np.asarray(column, float) for column in (reward, propensity, target)]
+        _, codes = np.unique(group, return_inverse=True)
+        flat = {np.ndim(column) for column in (*columns, group)} == {1}
+    except (TypeError, ValueError):
+        flat = False
+    if not flat:
+        raise InputError(
+            "reward, propensity and target must be columns of numbers, and group one of numbers or "
+            "of texts."
+        )
     reward, propensity, target = columns
     if not len(reward):
         raise InputError("no choice was logged, so there is nothing to estimate from.")
@@ -188,20 +204,20 @@ def _weights(
         raise InputError("a propensity is not in (0, 1]: choices that were made had a probability.")
     if not ((target >= 0) & (target <= 1)).all():
         raise InputError("a target probability is not in [0, 1].")
-    _, codes = np.unique(group, return_inverse=True)
-    return target / propensity, codes
+    return reward, target / propensity, codes
 
 
 def _effective(weight: np.ndarray) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
 
 
-def _with_interval(value: float, pull: np.ndarray, effective: float, level: float) -> Value:
+def _with_interval(
+    value: float, pull: np.ndarray, effective: float, groups: int, level: float
+) -> Value:
     """Add the interval: pulls of groups are independent and sum to about zero."""
     checked_level(level)
-    groups = len(pull)
     if groups < 2:
-        return Value(value, np.nan, np.nan, effective, pull)
+        return Value(value, np.nan, np.nan, effective, pull, groups)
     error = np.sqrt(groups / (groups - 1) * (pull**2).sum())
     half = float(scipy.stats.t.ppf(0.5 + level / 2, groups - 1) * error)
-    return Value(value, value - half, value + half, effective, pull)
+    return Value(value, value - half, value + half, effective, pull, groups)

@@ -45,7 +45,7 @@ def paired_t_test(
     0.75
     """
     checked_level(level)
-    a, b, group = np.asarray(a), np.asarray(b), np.asarray(group)
+    a, b, group = np.asarray(a, float), np.asarray(b, float), np.asarray(group)
     if not (a.ndim == 1 and a.shape == b.shape == group.shape):
         raise InputError(
             f"a, b and group have shapes {a.shape}, {b.shape} and {group.shape}, expected one "

@@ -66,7 +66,7 @@ def nadeau_bengio(differences: ArrayLike, *, test_over_train: float = 1.0) -> Fo
     Parameters
     ----------
     differences : array
-        One difference per fold.
+        One difference per fold, two at least.
     test_over_train : float
         1 for two halves.
 
@@ -75,7 +75,7 @@ def nadeau_bengio(differences: ArrayLike, *, test_over_train: float = 1.0) -> Fo
     >>> round(nadeau_bengio([.1, .2, .1, .3, .2, .2, .1, .2, .3, .1]).p_value, 3)
     0.058
     """
-    d = np.ravel(np.asarray(differences, dtype=float))
+    d = _folds(differences)
     return _t(d.mean(), _corrected(d, test_over_train), len(d) - 1)
 
 
@@ -97,7 +97,7 @@ def nadeau_bengio_interval(
     >>> round(low, 3), round(high, 3)
     (-0.007, 0.367)
     """
-    d = np.ravel(np.asarray(differences, dtype=float))
+    d = _folds(differences)
     half = stats.t.ppf(0.5 + checked_level(level) / 2, len(d) - 1) * _corrected(d, test_over_train)
     return float(d.mean() - half), float(d.mean() + half)
 
@@ -113,14 +113,24 @@ def paired_t(differences: ArrayLike) -> FoldTest:
     Parameters
     ----------
     differences : array
+        One difference per fold, two at least.
 
     Examples
     --------
     >>> round(paired_t([.1, .2, .1, .3, .2, .2, .1, .2, .3, .1]).p_value, 5)
     5e-05
     """
-    d = np.ravel(np.asarray(differences, dtype=float))
+    d = _folds(differences)
     return _t(d.mean(), np.sqrt(d.var(ddof=1) / len(d)), len(d) - 1)
+
+
+def _folds(differences: ArrayLike) -> np.ndarray:
+    d = np.ravel(np.asarray(differences, dtype=float))
+    if len(d) < 2:
+        raise InputError(
+            f"differences: {len(d)} given, expected one for each of two folds or more."
+        )
+    return d
 
 
 def _five_by_two(differences: ArrayLike) -> np.ndarray:

@@ -65,6 +65,7 @@ class Dask(Executor):
         self.patience = patience
         self.own_memory = of_this_machine() // 2
         self._owned = client is None
+        self._heard: dict[str, set[tuple[float, str, str]]] = {}
         self._client = connected(address, patience) if address is not None else client
         try:
             workers = check_alike(self._client, patience).values()
@@ -96,6 +97,10 @@ class Dask(Executor):
         """Run tasks on the workers; no more are sent than run, so that blame is just."""
         from distributed import CancelledError, wait
 
+        if job not in self._heard:
+            # The scheduler's log keeps a thousand events of a job; what is heard is not lost.
+            heard = self._heard[job] = set()
+            self._client.subscribe_topic(job, lambda event: heard.add(_noted(event)))
         running: dict[Any, int] = {}
         waiting, left = iter(enumerate(tasks)), len(tasks)
         slots, seen = max(1, self.slots), time.monotonic()
@@ -134,9 +139,18 @@ class Dask(Executor):
 
     def begun(self, job: str) -> list[tuple[str, str]]:
         """Return the ledger of a job, which the workers wrote to the scheduler's log of events."""
-        if self._client.status != "running":
-            return []
-        return [(said["task"], said["where"]) for _, said in self._client.get_events(job)]
+        noted = set(self._heard.get(job, ()))
+        if self._client.status == "running":
+            noted |= set(map(_noted, self._client.get_events(job)))
+            if self._heard.pop(job, None) is not None:
+                self._client.unsubscribe_topic(job)
+        return [(task, where) for _, task, where in sorted(noted)]
+
+
+def _noted(event: tuple[float, dict[str, str]]) -> tuple[float, str, str]:
+    """Return when a task was begun, its name and where."""
+    at, said = event
+    return at, said["task"], said["where"]
 
 
 def _gone(client: Any) -> str:

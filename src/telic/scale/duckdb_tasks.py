@@ -63,7 +63,7 @@ def database(folder: Path, share: float = SHARE) -> Iterator[Any]:
     try:
         with duckdb.connect(":memory:") as connection:
             for name, value in settings.items():
-                connection.execute(f"SET {name} = {value!r}")
+                connection.execute(f"SET {name} = {_quoted(value)}")
             yield connection
     except duckdb.OutOfMemoryException as error:
         raise JobError(
@@ -124,7 +124,12 @@ def sorted_on_disk(
 
 def listed(paths: list[Path]) -> str:
     """Write paths as a list of SQL, for ``read_parquet``."""
-    return "[" + ", ".join("'" + str(path).replace("'", "''") + "'" for path in paths) + "]"
+    return "[" + ", ".join(map(_quoted, paths)) + "]"
+
+
+def _quoted(value: Any) -> str:
+    """Write a value as a text of SQL; the name of a folder may hold quotes and backslashes."""
+    return "'" + str(value).replace("'", "''") + "'"
 
 
 def _line(error: Exception) -> str:

@@ -2,16 +2,18 @@
 
 import functools
 import hashlib
+import inspect
 import json
 import os
+import pickle
 import shutil
 import socket
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from telic.errors import InputError
 
 JOB = "job.json"
 """In a job's folder: whose results it holds."""
+TOLD_BY_REPR = str, bytes, int, float, complex, type(None), range, slice, np.generic, PurePath
+"""What a repr tells all of."""
 PIECES = "a command's pieces"
 """The mark of a folder that a command made for its jobs."""
 
@@ -82,6 +86,8 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
         _tell(update, value.func)
         for part in (*value.args, *sorted(value.keywords.items())):
             _tell(update, part)
+    elif isinstance(value, np.ma.MaskedArray):
+        _tell(update, [np.ma.getdata(value), np.ma.getmaskarray(value)])
     elif isinstance(value, np.ndarray):
         update(f"{value.dtype}{value.shape}".encode())
         if value.dtype.hasobject:
@@ -101,15 +107,31 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
         update(f"({len(value)}".encode())
         for part in value:
             _tell(update, part)
+    elif isinstance(value, set | frozenset):  # in no order that another process would have
+        _tell(update, sorted(value, key=repr))
     elif is_dataclass(value) and not isinstance(value, type):
         for part in fields(value):
             _tell(update, getattr(value, part.name))
-    elif hasattr(value, "indptr"):  # a sparse matrix
-        for part in (value.shape, value.indptr, value.indices, value.data):
+    elif hasattr(value, "indptr"):  # a sparse matrix; its columns may be another one's rows
+        for part in (
+            getattr(value, "format", ""),
+            value.shape,
+            value.indptr,
+            value.indices,
+            value.data,
+        ):
             _tell(update, part)
     elif callable(value) and hasattr(value, "__qualname__"):
         update(name_of(value).encode())
-    else:
+        owner = getattr(value, "__self__", None)
+        if not inspect.ismodule(owner):  # as a builtin function has
+            _tell(update, owner)
+    elif isinstance(value, TOLD_BY_REPR):
+        update(f"{type(value).__name__}:{value!r};".encode())
+    else:  # whose repr may show a part alone, as a data frame's does, or where it lies in memory
+        with suppress(Exception):  # whatever its own methods raise
+            update(pickle.dumps(value, protocol=4))
+            return
         update(f"{type(value).__name__}:{value!r};".encode())
 
 

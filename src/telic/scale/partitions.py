@@ -25,11 +25,18 @@ class Range(NamedTuple):
 def ranges(size: int, step: int) -> list[Range]:
     """Cut the numbers 0 … size − 1 into ranges of `step`.
 
+    Raises
+    ------
+    InputError
+        If `step` is below 1.
+
     Examples
     --------
     >>> [str(part) for part in ranges(5, 2)]
     ['0 to 1', '2 to 3', '4 to 4']
     """
+    if step < 1:  # no range at all would be a job that does nothing
+        raise InputError(f"step is {step}, expected at least 1.")
     return [Range(start, min(start + step, size)) for start in range(0, size, step)]
 
 

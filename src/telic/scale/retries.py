@@ -67,7 +67,7 @@ def arrivals(
                 suspects.append(i)
             elif passing(outcome) and tried[i] < ATTEMPTS:
                 waiting.append(i)
-            elif skip_bad and not isinstance(outcome, Lost):
+            elif skip_bad and not isinstance(outcome, Lost | KeyboardInterrupt):
                 own.outcome = f"skipped: {said(outcome)}"
                 yield i, None
             else:

@@ -38,8 +38,8 @@ def in_rounds(
     last, over = 0, False
     done: list[Any] = sorted(folder.glob("round-*.npz"))
     if done:
-        shared, last = load_arrays(done[-1]), int(done[-1].stem[6:])
-        over = bool(shared.pop("over"))
+        held, last = load_arrays(done[-1]), int(done[-1].stem[6:])
+        shared, over = _part(held, "shared"), bool(held["over"])
     while last < max_rounds and not over:
         before, here = folder / f"round-{last:05d}", folder / f"round-{last + 1:05d}"
         here.mkdir(exist_ok=True)
@@ -49,7 +49,8 @@ def in_rounds(
         messages = [_part(load_arrays(paths[s]), "message") for s in sorted(paths)]
         shared, over = combine(shared, messages)
         with placed(here.with_suffix(".npz")) as temporary:
-            write(temporary, shared | {"over": np.array(over)})
+            kept = {f"shared/{name}": array for name, array in shared.items()}
+            write(temporary, kept | {"over": np.array(over)})
         _forget(before)
         last += 1
     return shared, last

@@ -5,15 +5,19 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from telic.data.queries import QueryLog
+from telic.errors import InputError
 
 HOUR = 3600 * 1_000_000
 BEGIN = 1_767_225_600_000_000  # Thursday, 1 January 2026
+ROUNDING = 1e-9
 SYLLABLES = [c + v for c in "bcdfghjklmnprstvw" for v in ("a", "e", "i", "o", "u", "ai", "or")]
 
 
 @dataclass(frozen=True)
 class Causes:
     """Probabilities that a query has each cause; all 0 leaves popularity alone.
+
+    Those of `refine` to `repeat` sum to 1 at most, and so do those of `season` and `trend`.
 
     Parameters
     ----------
@@ -40,6 +44,12 @@ class Causes:
     repeat: float = 0.1
     season: float = 0.15
     trend: float = 0.1
+
+    def __post_init__(self) -> None:
+        next_one = self.refine + self.sibling + self.associated + self.repeat
+        for part in (*astuple(self), next_one, self.season + self.trend):
+            if not 0 <= part <= 1 + ROUNDING:
+                raise InputError(f"{self}: expected probabilities, whose sums are at most 1.")
 
 
 def searchers(
@@ -73,12 +83,23 @@ def searchers(
     nouns, days : int
     seed : int
 
+    Raises
+    ------
+    InputError
+        If a number is below 1, or `moves` is none from 0.
+
     Examples
     --------
     >>> log = searchers(users=3, sessions=2, nouns=5)
     >>> len(log.users), len(log.query) >= 6
     (3, True)
     """
+    counts = {"users": users, "sessions": sessions, "nouns": nouns, "days": days}
+    for name, number in counts.items():
+        if number < 1:
+            raise InputError(f"{name} is {number}, expected at least 1.")
+    if not 0 <= moves < np.inf:
+        raise InputError(f"moves is {moves}, expected a number from 0.")
     rng = np.random.default_rng(seed)
     words = _words(nouns + 8 * nouns, rng)
     popular = 1 / np.arange(1, nouns + 1)
@@ -157,7 +178,7 @@ def _zipf(n: int) -> np.ndarray:
 
 
 def _shares(*shares: float) -> list[float]:
-    return [*shares, 1 - sum(shares)]
+    return [*shares, max(1 - sum(shares), 0.0)]
 
 
 def _words(n: int, rng: np.random.Generator) -> list[str]:

@@ -49,12 +49,22 @@ def simulate_trial(
         The second arm's share of the traffic at the beginning and at the end, in (0, 1).
     seed : int
 
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+
     Examples
     --------
     >>> trial = simulate_trial(users=3, choices=2, seed=1)
     >>> len(trial.reward), round(trial.truth[1] - trial.truth[0], 2)
     (6, 0.05)
     """
+    _at_least_one(users=users, choices=choices)
+    if not all(0 < share < 1 for share in shares):
+        raise InputError(f"shares are {shares}, expected two between 0 and 1.")
+    if not (-1 <= lift <= 1 and np.isfinite(growth)):
+        raise InputError(f"lift is {lift} and growth {growth}: expected −1 to 1, and a number.")
     rng = np.random.default_rng(seed)
     habit = rng.uniform(0.1, 0.4, users)
     when = np.linspace(0, 1, choices)
@@ -119,7 +129,8 @@ def simulate_lists(
     >>> len(log.item), log.examined.round(2).tolist()
     (24, [1.0, 0.5, 0.33, 0.25])
     """
-    if ranks > items or decay < 0:
+    _at_least_one(users=users, lists=lists, items=items, ranks=ranks)
+    if not (ranks <= items and 0 <= decay < np.inf):
         raise InputError(
             f"ranks is {ranks} and decay {decay:g}: expected at most {items}, the items, and at "
             "least 0."
@@ -133,3 +144,9 @@ def simulate_lists(
     chosen = rng.random(len(item)) < examined[rank - 1] * wanted[item]
     user = np.repeat(np.arange(users), lists * ranks)
     return ShownLists(user, item, rank, chosen, wanted[item], examined)
+
+
+def _at_least_one(**counts: int) -> None:
+    for name, number in counts.items():
+        if number < 1:
+            raise InputError(f"{name} is {number}, expected at least 1.")

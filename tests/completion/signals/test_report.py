@@ -1,6 +1,7 @@
 """The page of signals: figures by their definition, and the page as it was."""
 
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -226,6 +227,21 @@ def test_a_difference_without_an_interval_is_said_without_one(searches, models, 
         row |= {"difference": -0.0123, "low": None, "high": None}
     assert "The signals that help add -1.23 points" in findings.sentence()
     assert "personal -1.23." in findings.sentence()
+
+
+def test_a_log_that_begins_at_later_characters_has_a_page(searches, models, found):
+    """A page of a shop may ask for suggestions from the fourth character on."""
+    later = found.length > 3
+    columns = {
+        name: getattr(found, name)[later]
+        for name in ("event", "length", "unit", "possible", "candidate", "seen", "longest")
+    }
+    ranks = {name: own[later] for name, own in found.ranks.items()}
+    findings = SignalFindings.of(searches, models, replace(found, ranks=ranks, **columns), ())
+    said = findings.sentence()
+    assert said.endswith(" points over all prefixes.")
+    assert said in findings.page("What signals are worth").markdown()
+    assert "1–3: MRR" not in findings.page("What signals are worth").markdown()
 
 
 def test_what_was_not_fitted_is_said_to_be_the_static_order():

@@ -70,8 +70,8 @@ def trial(
     refuse_twice(recorded)
     tables = [_recorded(path) for path in recorded]
     table = pa.concat_tables(tables, promote_options="default")
-    if "teams" in table.column_names and "arm" not in table.column_names:
-        mixed = judge_interleaving(table)
+    mixed = judge_interleaving(table) if "teams" in table.column_names else None
+    if mixed and "arm" not in table.column_names:
         if as_json:
             print_json(mixed.facts())
         else:
@@ -82,8 +82,8 @@ def trial(
         weight = found.weights[arm]
         console.print(
             f"arm {arm}: its weights have mean {weight.value:.3f} [{weight.low:.3f}, "
-            f"{weight.high:.3f}], which should be 1: users were not sent to it as its propensity "
-            "says, so no estimate here can be trusted.",
+            f"{weight.high:.3f}] (99.9 %), which should be 1: users were not sent to it as its "
+            "propensity says, so no estimate here can be trusted.",
             soft_wrap=True,
             markup=False,
             highlight=False,
@@ -92,9 +92,12 @@ def trial(
         counts = {"compositions": found.compositions, "users": found.users}
         observed = {measure: value.value for measure, value in found.observed.items()}
         wrong = {"wrong_propensities": found.wrong}
-        print_json(counts | {"observed": observed} | wrong | {"values": found.rows()})
+        both = {"interleaved": mixed.facts()} if mixed else {}
+        print_json(counts | {"observed": observed} | wrong | {"values": found.rows()} | both)
         return
     show(found.table())
+    if mixed:  # one folder may hold a trial of each kind
+        show(mixed.table())
 
 
 def _recorded(path: Path) -> "pa.Table":

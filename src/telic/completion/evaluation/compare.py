@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from telic.completion.box.completer import Completer
+from telic.completion.box.composition import Composition
 from telic.completion.box.user_state import UserState
 from telic.completion.learning.phone_ranker import Phone
 from telic.data.compositions import CompositionLog
@@ -38,6 +39,8 @@ def walk(
 ) -> Walk:
     """Type a log again, composition by composition in time order, with a completer.
 
+    A composition goes by what its user had submitted when it began: others may be open beside it.
+
     Feedback is on the lists that the log says were shown. Each submission teaches the completer's
     copy of its user, as in a service; what all users share stays as it was fitted, so a log from
     after the fit is what measures it.
@@ -54,18 +57,21 @@ def walk(
     users: dict[str, UserState] = {}
     rank = np.zeros(len(log.at), np.int32)
     keystrokes = np.empty(len(log), np.int32)
-    for c in range(len(log)):
-        progress(f"composition {c + 1} of {len(log)}")
-        name = log.users[log.user[c]]
-        if name not in users:
-            users[name] = completer.user(name)
+    n, begun = len(log), log.at[log.keystroke_start[:-1]]
+    typings: dict[int, Composition] = {}
+    # Beginnings and submissions as they came; of one moment, the beginnings first.
+    for event in np.argsort(np.concatenate([begun, log.submitted_at]), kind="stable").tolist():
+        c = event % n
+        if event < n:
+            name = log.users[log.user[c]]
+            if name not in users:
+                users[name] = completer.user(name)
+            phone, where = _phone(completer, log, c), _where(completer, log, c)
+            typings[c] = completer.compose(users[name], phone, where=where, at=int(begun[c]))
+            continue
+        progress(f"composition {c + 1} of {n}")
+        typing = typings.pop(c)
         first, end = int(log.keystroke_start[c]), int(log.keystroke_start[c + 1])
-        typing = completer.compose(
-            users[name],
-            _phone(completer, log, c),
-            where=_where(completer, log, c),
-            at=int(log.at[first]),
-        )
         query = log.phrases[log.query[c]]
         wanted = typing.known_as(query)
         for k in range(first, end):

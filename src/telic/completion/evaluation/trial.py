@@ -1,6 +1,6 @@
 """Arms of a trial side by side, or in one list, from what services recorded of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,12 @@ import pyarrow as pa
 from telic.completion.engine.folding import place_among
 from telic.errors import InputError
 from telic.evaluate import Interleaved, Value, ips, mean_weight, preference, snips
+from telic.evaluate.paired import difference_interval
 from telic.report.table import Table
 
 MEASURES = ("acceptance", "MRR", "keystrokes saved")
+CERTAIN = 0.999
+"""Level of the intervals of weights: of right trials one in a thousand is called wrong, no more."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,13 @@ class TrialResult:
     """Measure → what was observed in all, which is the value of the policy that drew the arms."""
     values: list[ArmValue]
     weights: dict[str, Value]
-    """Arm → mean weight, which is one where the propensities are right: see `mean_weight`."""
+    """Arm → mean weight, which is one where the propensities are right: see `mean_weight`. Its
+    interval is at the level `CERTAIN`."""
 
     @property
     def wrong(self) -> list[str]:
-        """Return the arms whose propensities cannot be right."""
-        return [arm for arm, each in self.weights.items() if not each.low <= 1 <= each.high]
+        """Return the arms whose propensities cannot be right; of one user nobody can tell."""
+        return [arm for arm, each in self.weights.items() if each.low > 1 or each.high < 1]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each measure and arm, as ``telic completion trial --json`` shows it."""
@@ -97,9 +101,11 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
     InputError
         If no arms were recorded, a propensity is none, or there is only one arm.
     """
-    if "arm" not in compositions.column_names:
+    table = compositions.slice(0, 0)
+    if "arm" in compositions.column_names:
+        table = compositions.filter(compositions["arm"].is_valid()).combine_chunks()
+    if not len(table):
         raise InputError("no arm was recorded. Serve each arm with --arm NAME --propensity SHARE.")
-    table = compositions.filter(compositions["arm"].is_valid()).combine_chunks()
     arm = np.array(table["arm"].to_pylist(), object)
     arms = sorted(set(arm))
     if first is not None and first not in arms:
@@ -129,7 +135,7 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
                 )
             )
             base = base or found
-    weights = {name: mean_weight(propensity, arm == name, user) for name in arms}
+    weights = {name: mean_weight(propensity, arm == name, user, level=CERTAIN) for name in arms}
     return TrialResult(len(table), len(set(user)), observed, values, weights)
 
 
@@ -184,19 +190,18 @@ def judge_interleaving(compositions: pa.Table) -> InterleavingResult:
         raise InputError("no list was interleaved. Serve with --record FOLDER --interleave SHARE.")
     table = compositions.filter(compositions["teams"].is_valid())
     credit = []
-    columns = (table[name].to_pylist() for name in ("query", "selected", "teams", "keystrokes"))
-    for query, selected, teams, keystrokes in zip(*columns, strict=True):
-        shown = keystrokes[-1]["suggestions"][: len(teams)]
-        drawn = Interleaved(shown, [int(team) for team in teams], 1.0)
-        credit.append(preference(drawn, None if selected is None else query))
+    for place, teams in zip(table["selected"].to_pylist(), table["teams"].to_pylist(), strict=True):
+        # By place: who submits what was taken may spell it otherwise. What is beyond the teams
+        # matches later in a phrase, and is nobody's pick.
+        drawn = Interleaved([*range(1, len(teams) + 1)], [int(team) for team in teams], 1.0)
+        credit.append(preference(drawn, place))
     each, user = np.array(credit, float), np.array(table["user"].to_pylist(), object)
-    return InterleavingResult(
-        len(each),
-        len(set(user)),
-        int((each < 0).sum()),
-        int((each > 0).sum()),
-        ips(each, np.ones(len(each)), np.ones(len(each)), user),
-    )
+    found, users = ips(each, np.ones(len(each)), np.ones(len(each)), user), len(set(user))
+    if users > 1 and not np.ptp(each):
+        # Where all are alike no spread says how far users differ; a few are so by chance.
+        low, high = difference_interval(np.full(users, each[0]))
+        found = replace(found, low=low, high=high)
+    return InterleavingResult(len(each), users, int((each < 0).sum()), int((each > 0).sum()), found)
 
 
 def _rewards(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

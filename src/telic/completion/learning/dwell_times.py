@@ -29,7 +29,8 @@ def dwell_histograms(log: CompositionLog, *, users: int = 10, seed: int = 0) -> 
     counts = counts[:, :-1]  # the last are beyond the edges
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     chosen = np.random.default_rng(seed).permutation(len(log.users))[:users]
-    peaks = np.bincount(counts.argmax(axis=1), minlength=len(edges) - 1)
+    has_one = counts.any(axis=1)  # who looks at every list for longer has no peak
+    peaks = np.bincount(counts[has_one].argmax(axis=1), minlength=len(edges) - 1)
     return {"edges": edges, "sample": shares[np.sort(chosen)], "peaks": peaks}
 
 

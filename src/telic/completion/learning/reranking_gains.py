@@ -10,20 +10,27 @@ CANDIDATES = 128
 
 
 @kernel
-def add_gains(numbers, seen, sums, used, candidates, order, keystroke, served):
-    """Add a keystroke's gains; of one candidate too many, forget the one seen longest ago."""
+def add_gains(numbers, seen, sums, forgotten, used, candidates, order, keystroke, served):
+    """Add a keystroke's gains; of one candidate too many, forget the one seen longest ago.
+
+    `forgotten` are the least sums that a candidate may have which is not there.
+    """
     for place in range(len(order)):
         i = order[place]
         slot = slot_of(numbers, used, candidates[i])
         if slot < 0:
             if place == i:
-                continue  # sums that are not there are zero
+                continue  # it gains nothing, and stays what is not there
             slot = used
             if used == len(numbers):
                 slot = np.argmin(seen)
+            for column in range(2):
+                least = forgotten[column]
+                if slot < used:
+                    forgotten[column] = min(least, sums[slot, column])
+                sums[slot, column] = least  # it may have been there before
             used = max(used, slot + 1)
             numbers[slot] = candidates[i]
-            sums[slot] = 0.0
         seen[slot] = keystroke
         gain = 1 / (1 + place) - 1 / (1 + i)
         sums[slot, 0] += gain
@@ -57,7 +64,7 @@ class Gains:
         self.keystrokes = 0
         self._used = 0
         self._numbers, self._seen = np.zeros(1, np.int32), np.zeros(1, np.int32)
-        self._sums = np.zeros((1, 2))
+        self._sums, self._forgotten = np.zeros((1, 2)), np.zeros(2)
 
     def add(self, candidates: np.ndarray, order: list[int], *, served: bool) -> None:
         """Add a keystroke: its candidates in the static order, and their rows in the model's."""
@@ -71,6 +78,7 @@ class Gains:
             self._numbers,
             self._seen,
             self._sums,
+            self._forgotten,
             self._used,
             np.array(candidates, np.int32),
             np.array(order, np.int32),
@@ -79,9 +87,13 @@ class Gains:
         )
 
     def mean(self, number: int) -> tuple[float, float]:
-        """Return a candidate's mean gain a keystroke, and the part of that which was shown."""
+        """Return a candidate's mean gain a keystroke, and the part of that which was shown.
+
+        Neither is more than it was: of a candidate that may have been forgotten it is the least of
+        those that were, so that the running check's bound holds.
+        """
         slot = slot_of(self._numbers, self._used, number)
-        gain, shown = self._sums[slot].tolist() if slot >= 0 else (0.0, 0.0)
+        gain, shown = (self._sums[slot] if slot >= 0 else self._forgotten).tolist()
         return gain / self.keystrokes, shown / self.keystrokes
 
 
