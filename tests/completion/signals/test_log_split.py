@@ -95,6 +95,7 @@ def test_exchanged_sessions_are_other_peoples_and_keep_their_number(make_log):
 
 def test_exchanged_times_keep_who_submitted_what(make_log):
     searches = Searches(make_log(2, rows=400, users=20))
+    lengths = dict(zip(searches.query.tolist(), searches.longest.tolist(), strict=True))
     other = searches.shuffled_times()
 
     def pairs(s):
@@ -104,6 +105,8 @@ def test_exchanged_times_keep_who_submitted_what(make_log):
     assert (searches.at == other.at).all()
     assert (searches.query != other.query).mean() > 0.5
     assert (other.before == -1).all()
+    # Whatever was known of the queries in their old places, each has its own prefixes.
+    assert other.longest.tolist() == [lengths[query] for query in other.query.tolist()]
 
 
 def test_a_log_that_cannot_be_split_says_so(make_log):

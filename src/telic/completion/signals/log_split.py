@@ -255,7 +255,8 @@ class Searches:
         other.submissions = gathered(*columns, self.min_users, network)
         other.opens = other.submissions.opens
         other.before = np.full(len(self), -1)
-        other.__dict__.pop("part", None)  # made anew, for the users where they are now
+        for name in ("part", "longest"):  # made anew, for users and queries where they are now
+            other.__dict__.pop(name, None)
         return other
 
 
