@@ -1,5 +1,6 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +127,7 @@ def test_payloads_are_json_and_an_address_is_one(tmp_path):
         ([{"title": "a", "category": ["b"]}], "row 1: column 'category': is a list or an object"),
         ([{"title": "a", "payload": float("nan")}], "row 1: column 'payload': is no JSON"),
         ([{"title": "a", "payload": {"n": [float("-inf")]}}], "column 'payload': is no JSON"),
+        ([{"title": "a", "payload": '{"n": -1e999}'}], "column 'payload': is no JSON"),
         ([{"title": "a", "payload": [1], "url": "/a"}], "column 'payload': is no JSON object, so"),
     ],
 )
@@ -135,6 +137,29 @@ def test_what_has_no_place_in_a_list_is_named(tmp_path, rows, message):
         read_list(pieces, shape)
     if len(rows) == 2:
         assert read_list(pieces, shape, on_bad_row="skip").phrases.to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("payload", {"since": date(2026, 1, 31)}, "is struct<since: date32.day.>, which has no"),
+        ("payload", Decimal("1.5"), "has no form in JSON. Convert dates, decimals and the like"),
+        ("payload", b"{}", "is binary, which has no form in JSON"),
+        ("weight", date(2026, 1, 31), r"is date32\[day\], expected a number. Convert it"),
+        ("weight", [1.5], "expected a number"),
+    ],
+)
+def test_a_column_of_parquet_that_cannot_be_what_its_name_says_is_named(
+    tmp_path, column, value, message
+):
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"title": ["a", "b"], column: [None, value]}), file)
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=f"row [12]: column '{column}': .*{message}"):
+        read_list(pieces, shape_of(pieces))
+    left = [] if column == "weight" else ["a"]
+    found = read_list(pieces, shape_of(pieces), on_bad_row="skip")
+    assert found.phrases.to_pylist() == left
 
 
 @pytest.mark.parametrize("name", ["t", "q", "installed"])

@@ -124,6 +124,10 @@ def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> 
     )
     try:
         values = written.cast(pa.float64())
+    except pa.ArrowNotImplementedError:  # such as dates and lists
+        wrong = np.ones(len(column), bool)
+        bad.add(wrong, name, f"is {column.type}, expected a number", "Convert it.")
+        return pa.nulls(len(column), pa.float64())
     except pa.ArrowInvalid:
         values = pa.array([_number(one.as_py()) for one in written], pa.float64())
     values = values.fill_null(1.0)
@@ -147,16 +151,23 @@ def _number(value: str | None) -> float | None:
 
 def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     """JSON as text: what is text must be JSON already, anything else becomes it."""
-    if not is_text(column.type):
-        return pa.array(
-            [None if v is None else json.dumps(_finite(v)) for v in column.to_pylist()],
-            pa.string(),
-        )
     wrong = np.zeros(len(column), bool)
+    if not is_text(column.type):
+        texts: list[str | None] = []
+        for row, value in enumerate(column):
+            try:
+                given = value.as_py()
+                texts.append(None if given is None else json.dumps(_finite(given)))
+            except (TypeError, ValueError, OverflowError):
+                wrong[row] = True
+                texts.append(None)
+        why = f"is {column.type}, which has no form in JSON"
+        bad.add(wrong, name, why, "Convert dates, decimals and the like to text or numbers.")
+        return pa.array(texts, pa.string())
     for row, text in enumerate(column.to_pylist()):
         try:
             if text is not None:
-                json.loads(text, parse_constant=_no_number)
+                json.loads(text, parse_constant=_no_number, parse_float=_finite_number)
         except (ValueError, RecursionError):
             wrong[row] = True
     bad.add(wrong, name, 'is no JSON, expected such as {"url": "/tea"}', "Correct it.")
@@ -166,6 +177,14 @@ def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
 def _no_number(constant: str) -> None:
     """Refuse what Python takes for JSON, and browsers do not: NaN, Infinity and -Infinity."""
     raise ValueError(constant)
+
+
+def _finite_number(text: str) -> float:
+    """Refuse 1e999 too, which would be written as Infinity."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _finite(value: Any) -> Any:
