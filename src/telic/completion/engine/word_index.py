@@ -17,7 +17,7 @@ from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
 from telic.completion.engine.typos import QUARTER_EDIT, edits_allowed, make_trie, near
 from telic.completion.engine.word_kernels import best_phrases
-from telic.completion.engine.words import indexed_words, words_of
+from telic.completion.engine.words import indexed_words, pieces_of, words_of
 from telic.data.contracts import MAX_TEXT
 from telic.errors import ModelError
 from telic.kernels import kernel
@@ -49,16 +49,20 @@ class Token(NamedTuple):
 
 
 def sought(typed: str, typos: int) -> list[Token]:
-    """Return the words of what was typed, at most `MAX_TOKENS`."""
+    """Return the words of what was typed, or pieces of them, at most `MAX_TOKENS`."""
     if len(typed) > MAX_TEXT:
         return []
     folded = fold(typed)
     words = words_of(folded)[:MAX_TOKENS]
     finished = bool(words) and not folded.endswith(words[-1])
-    return [
-        Token(word, finished or i < len(words) - 1, edits_allowed(word, typos))
-        for i, word in enumerate(words)
-    ]
+    tokens = []
+    for i, word in enumerate(words):
+        # A piece goes on in the next one: only the last may be the end of a phrase's word.
+        *begun, last = pieces_of(word)
+        tokens += [Token(piece, False, edits_allowed(piece, typos)) for piece in begun]
+        whole = finished or i < len(words) - 1
+        tokens.append(Token(last, whole, edits_allowed(last, typos)))
+    return tokens[:MAX_TOKENS]
 
 
 def near_words(
