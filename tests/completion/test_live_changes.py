@@ -144,6 +144,17 @@ def test_compaction_builds_the_changes_in(tmp_path):
     assert "Teapot" not in texts(built, "teapot")
 
 
+def test_a_list_of_which_all_was_deleted_is_built_and_begun_anew(tmp_path):
+    completer = box(tmp_path, "title,views,id,language\nTea,3,1,en\n")
+    completer.live.delete("Tea")
+    empty = compacted(completer)
+    assert texts(empty, "te") == []
+    empty.live.put("Tee", 5)
+    built = compacted(empty)
+    assert texts(built, "te", where={"language": "de"}) == ["Tee"]
+    assert built.suggest("te")[0].id is None
+
+
 def test_what_cannot_be_put_is_named():
     live = Live(PrefixIndex.build(["tea"], [1.0]), deny=DenyList(("bad",)))
     for phrase, count, message in (

@@ -402,7 +402,8 @@ def compacted(completer: "Completer") -> "Completer":
     if records is not None:
         records = records.take(came)
     if contexts is not None:
-        codes = np.where(came < 0, NO_VALUE, contexts.codes[:, came]).astype(np.int32)
+        codes, known = np.full((len(contexts.names), len(came)), NO_VALUE, np.int32), came >= 0
+        codes[:, known] = contexts.codes[:, came[known]]  # there may be none to take them from
         contexts = replace(contexts, codes=codes)
     words = None if completer.words is None else WordIndex.build(built)
     made = replace(completer, index=built, records=records, contexts=contexts, words=words)
