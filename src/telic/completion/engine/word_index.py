@@ -31,7 +31,9 @@ are three typed words, each two of which are in many phrases and all three in fe
 PHRASES = 1 << 16
 """Phrases that are taken to pieces at a time."""
 
-_ALL = frozen(np.empty((0, 1), np.int32)), np.empty(0, np.int32)  # no context, no filter
+NO_VALUES = np.empty(0, np.int32)
+"""What `WordIndex.top` takes for no boosted values."""
+_ALL = frozen(np.empty((0, 1), np.int32)), NO_VALUES, NO_VALUES  # no context, no filter, no boost
 
 
 NONE_LEFT_OUT = np.zeros(0, np.bool_)
@@ -153,6 +155,7 @@ class WordIndex:
         skip: tuple[int, int] = (0, 0),
         left_out: np.ndarray = NONE_LEFT_OUT,
         through: Filter | None = None,
+        boosted: np.ndarray = NO_VALUES,
         keyboard: str | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Give the best phrases that have every typed word.
@@ -180,6 +183,8 @@ class WordIndex:
             Which others are left out.
         through : Filter, optional
             What does not pass it is left out; its boosts do not count.
+        boosted : int32 array, optional
+            With a filter, one of its `Filter.sets`: what lacks a value of it is left out, too.
         keyboard : {"qwerty", "qwertz", "azerty"}, optional
             The layout on which it was typed: a letter beside the right one then costs three
             quarters of an edit, a factor of 1/32.
@@ -203,7 +208,7 @@ class WordIndex:
         ids, scores = np.empty(k, np.int64), np.empty(k)
         filtered = _ALL
         if through is not None:
-            filtered = through.contexts.codes, through.wanted
+            filtered = through.contexts.codes, through.wanted, boosted
         found = best_phrases(
             (index.weight_numbers, index.weight_values),
             (self.heads, self.head_maxima),
