@@ -120,6 +120,19 @@ def test_an_added_phrase_is_shown_and_learned_from(tmp_path):
     assert texts(completer, "teasp silv") == ["silver teaspoon"]
 
 
+def test_an_added_phrase_is_one_suggestion_however_a_user_spells_it(tmp_path):
+    completer = box(tmp_path)
+    completer.live.put("Sun Hat", 50)
+    completer.live.delete("Tea")
+    completer.live.put("TEA", 50)
+    for typed, spelled in (("sun hat", "Sun Hat"), ("tea", "TEA")):
+        ada = completer.user("ada")
+        completer.compose(ada).submit(typed)
+        assert ada.history == {spelled: 1.0}
+        found = [s.text for s in completer.compose(ada).suggest(typed, at=0.0)]
+        assert (found[0], found.count(typed)) == (spelled, 0)
+
+
 def test_compaction_builds_the_changes_in(tmp_path):
     rows = "title,views,id,language\nTea,3,1,en\nTee,9,2,de\nCup,5,3,\nTeapot,4,4,en\n"
     completer = box(tmp_path, rows)

@@ -166,6 +166,12 @@ class Live:
         """Return the number of an added phrase, -1 if it is none."""
         return self._numbers.get(phrase, -1)
 
+    def added_alike(self, phrase: str) -> str | None:
+        """Return the spelling of an added phrase that folds as this one does, None if none does."""
+        first, last = self._range_of(encoded_prefix(phrase))
+        alike = self._forms[first:last]
+        return next((text for _, text, number in alike if number >= len(self.index)), None)
+
     def weight(self, number: int) -> float:
         """Return the weight of a number now."""
         changed = self.weights.get(number)
