@@ -162,6 +162,33 @@ def test_a_column_of_parquet_that_cannot_be_what_its_name_says_is_named(
     assert found.phrases.to_pylist() == left
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_empty_text_says_nothing_however_it_is_written(tmp_path, ending):
+    row = {"title": "Tea", "views": "3", "category": "", "id": "", "url": "", "tenant": ""}
+    file = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist([row]), file)
+    else:
+        file.write_text(
+            json.dumps(row) if ending == "jsonl" else ",".join(row) + "\n" + ",".join(row.values())
+        )
+    pieces = open_pieces(file)
+    found = read_list(pieces, shape_of(pieces))
+    columns = [found.ids, found.payloads, *found.contexts.values()]
+    assert [column.to_pylist() for column in columns] == [[None]] * 4
+
+
+def test_an_empty_tenant_or_network_is_none(tmp_path):
+    row = {"query": "tea", "at": "2026-01-01", "user": "ada", "tenant": "", "network": ""}
+    pieces, shape = opened(tmp_path, "a.jsonl", json.dumps(row))
+    table = pa.table({name: [value] for name, value in row.items()})
+    for log in (read_query_log(pieces, shape), read_queries(table)):
+        assert {name: values for name, (values, _) in log.groups.items()} == {
+            "tenant": [None],
+            "network": [None],
+        }
+
+
 @pytest.mark.parametrize("name", ["t", "q", "installed"])
 def test_a_context_has_no_name_that_requests_use(tmp_path, name):
     with pytest.raises(InputError, match=f"--column {name}=kind: '{name}' is what a request says"):

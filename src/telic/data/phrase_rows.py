@@ -17,6 +17,7 @@ from telic.data.recognised_columns import Shape
 from telic.data.tables import (
     in_utc,
     is_text,
+    none_if_empty,
     one_chunk,
     tidied,
     tidy,
@@ -67,7 +68,9 @@ def _checked(
         elif role == "payload":
             columns[role] = _payloads(column, name, bad)
         else:
-            columns[role] = _texts(column, name, bad)
+            text = _texts(column, name, bad)
+            # A user without a name is one all the same: nobody's query would be open to everybody.
+            columns[role] = text if role in ("phrase", "user") else none_if_empty(text)
             nested = (piece.schema.field(name).metadata or {}).get(NESTED, b"[]")
             odd = np.isin(np.arange(len(piece)), json.loads(nested))
             bad.add(odd, name, "is a list or an object, expected text", "Take one of its texts.")
