@@ -189,6 +189,21 @@ def test_an_empty_tenant_or_network_is_none(tmp_path):
         }
 
 
+@pytest.mark.parametrize(
+    ("late", "read"), [({"views": 3}, False), ({"at": "2026-01-01"}, False), ({"x": 3}, True)]
+)
+def test_a_name_that_late_rows_alone_have_is_not_passed_over_in_silence(tmp_path, late, read):
+    rows = [{"title": f"phrase {i}", "brand": "b"} for i in range(1100)]
+    rows[1050] |= late
+    text = "\n".join(map(json.dumps, rows))
+    pieces, shape = opened(tmp_path, "a.jsonl", text, brand="brand")
+    if read:
+        assert len(read_list(pieces, shape)) == 1100
+    else:
+        with pytest.raises(InputError, match=rf"a\.jsonl: row 1051: has '{next(iter(late))}'"):
+            read_list(pieces, shape)
+
+
 @pytest.mark.parametrize("name", ["t", "q", "installed"])
 def test_a_context_has_no_name_that_requests_use(tmp_path, name):
     with pytest.raises(InputError, match=f"--column {name}=kind: '{name}' is what a request says"):

@@ -13,7 +13,7 @@ from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.pieces import NESTED, Pieces
-from telic.data.recognised_columns import Shape
+from telic.data.recognised_columns import Shape, refuse_late
 from telic.data.tables import (
     in_utc,
     is_text,
@@ -41,6 +41,7 @@ def checked_rows(
     with pieces.unchanged():
         wanted = list(dict.fromkeys(shape.roles.values()))
         for piece in pieces.read(wanted):
+            refuse_late(pieces, shape)
             bad = BadRows(str(pieces.path), len(piece), on_bad_row, before=before)
             part = _checked(piece, shape.roles, bad, pieces.decimal_comma)
             if bad.rows.any():

@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +42,9 @@ class Pieces:
     """Given names of columns, yields them in pieces, in the file's order."""
     decimal_comma: bool = False
     """Whether numbers may be written as 1,5: where semicolons separate cells."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Of JSON lines, as far as they were read: names that are no columns, since only later rows
+    have them, and the first row with each."""
 
     @property
     def names(self) -> list[str]:
@@ -186,6 +189,7 @@ def _parquet(path: Place) -> Pieces:
 def _json_lines(path: Path) -> Pieces:
     """Read JSON a line at a time, by Python: payloads differ from row to row, schemas must not."""
     names: dict[str, None] = {}
+    late: dict[str, int] = {}
     for number, row in enumerate(_objects(path)):
         names |= dict.fromkeys(row)
         if number == 1000:  # the names of later rows alone are no columns
@@ -193,15 +197,18 @@ def _json_lines(path: Path) -> Pieces:
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
         held: list[dict[str, Any]] = []
-        for row in _objects(path):
+        for number, row in enumerate(_objects(path), 1):
             held.append(row)
+            if not row.keys() <= names.keys():
+                for name in row.keys() - names.keys():
+                    late.setdefault(name, number)
             if len(held) == PIECE:
                 yield _texts(held, wanted)
                 held = []
         if held:
             yield _texts(held, wanted)
 
-    return Pieces(path, list(names), pieces)
+    return Pieces(path, list(names), pieces, late=late)
 
 
 def _texts(rows: list[dict[str, Any]], wanted: Sequence[str]) -> pa.Table:

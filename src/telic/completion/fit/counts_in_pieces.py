@@ -18,7 +18,7 @@ from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, fetched
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces, open_pieces
-from telic.data.recognised_columns import Shape
+from telic.data.recognised_columns import Shape, refuse_late
 from telic.errors import InputError
 from telic.scale.duckdb_tasks import database, listed
 from telic.scale.partitions import RowRange, WholeFile, check_unchanged
@@ -88,8 +88,9 @@ def to_parquet(shape: Shape, source: WholeFile, out: Path) -> None:
     """Copy the columns of a log that play a role, as Parquet."""
     check_unchanged(source.path, source.state)
     columns = list(dict.fromkeys(shape.roles.values()))
-    writer = None
-    for piece in open_pieces(source.path).read(columns):
+    writer, pieces = None, open_pieces(source.path)
+    for piece in pieces.read(columns):
+        refuse_late(pieces, shape)
         writer = writer or pq.ParquetWriter(out, piece.schema)
         writer.write_table(piece)
     if writer is None:
