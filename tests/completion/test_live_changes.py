@@ -259,6 +259,12 @@ def test_synonyms_fill_the_list(tmp_path):
         assert texts(one, "nyc") == ["Hotel New York"]
 
 
+def test_what_several_groups_say_takes_one_place_among_the_variants():
+    groups = (("tv", "telly"), ("tv", "telly", "television"), ("tv", *(f"tv{i}" for i in range(9))))
+    first = ["telly", "television", *(f"tv{i}" for i in range(6))]
+    assert Synonyms(groups).variants("tv") == first
+
+
 def test_a_forgotten_user_is_nowhere_in_the_model(tmp_path):
     log = "query,at,user\n" + "".join(
         f"secret wish,2026-01-0{d},ada\ntea,2026-01-01,bob\n" for d in (1, 2)
@@ -400,6 +406,16 @@ def test_words_and_typos_find_changes_as_in_a_list_built_anew(start, changes):
             for each in (completer, built)
         )
         assert one == other
+
+
+def test_equal_phrases_that_words_find_keep_their_order_when_changes_are_built_in(tmp_path):
+    completer = box(tmp_path, "title,views\nz apple,5\nm apple,5\n")
+    for phrase in ("b apple", "A apple", "n apple"):
+        completer.live.put(phrase, 5)
+    for show in (2, 4, 10):
+        found = texts(completer, "apple", show=show)
+        assert found == ["A apple", "b apple", "m apple", "n apple", "z apple"][:show]
+        assert texts(compacted(completer), "apple", show=show) == found
 
 
 def test_however_many_are_changed_a_list_is_filled(tmp_path):

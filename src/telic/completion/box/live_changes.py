@@ -187,6 +187,13 @@ class Live:
             return number, True, b"", ""
         return self._stands[number - len(self.index)], False, form, self.text(number)
 
+    def place(self, number: int) -> tuple[int, bool, bytes, str]:
+        """Return what sorts any number among the ids; a user's own come after those of all."""
+        added = 0 <= number - len(self.index) < len(self._texts)
+        if not added:
+            return number, True, b"", ""
+        return self.order(number, fold(self.text(number)).encode())
+
     def changed(self, typed: bytes) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that begin with a folded prefix: form and number."""
         return [(form, number) for form, _, number in self._with(typed)]

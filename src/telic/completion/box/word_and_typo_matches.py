@@ -112,5 +112,9 @@ def beyond(
         first = dict(zip(reversed(index.phrases(ids)), reversed(ids), strict=True))
         again = set(ids) - set(first.values())
         ordered = [pair for pair in ordered if pair[0] not in again]
+    if len(ordered) > wanted:
+        ordered = [pair for pair in ordered if pair[1] >= ordered[wanted - 1][1]]
+    # Equal ones come in the order of an index that has what was added.
+    ordered.sort(key=lambda pair: (-pair[1], *completer.live.place(pair[0])))
     ordered = ordered[:wanted]
     return Found([number for number, _ in ordered], [score for _, score in ordered])
