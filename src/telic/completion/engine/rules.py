@@ -124,7 +124,7 @@ class Synonyms:
             for j in range(i + 1, len(tokens) + 1):
                 for other in others.get(tuple(tokens[i:j]), ()):
                     found.append(" ".join([*tokens[:i], other, *tokens[j:]]) + end)
-        return found[:VARIANTS]
+        return list(dict.fromkeys(found))[:VARIANTS]  # several groups may say the same
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
