@@ -456,6 +456,20 @@ def test_what_was_deleted_stays_away_from_those_who_searched_for_it(tmp_path):
     assert "tea towel" not in texts(built, "tea", user="ada")
 
 
+def test_what_was_deleted_and_added_again_counts_for_those_who_searched_for_it(tmp_path):
+    completer = searched(tmp_path, [*by_all("teapot"), *by_all("teacup"), *by_all("tea")])
+    completer = replace(completer, relevance=replace(completer.relevance, personal=2.0))
+    ada = completer.user()
+    ada.history |= {"teapot": 30.0}
+    for phrase in ("teapot", "teacup"):
+        completer.live.delete(phrase)
+        completer.live.put(phrase, 5)
+    for one in (completer, compacted(completer)):
+        found = one.compose(ada).suggest("te", at=0.0)
+        assert [each.text for each in found] == ["teapot", "tea", "teacup"]
+        assert found[0].relevance == pytest.approx(np.log(6) + 2 * np.log(31))
+
+
 def test_a_new_deny_list_holds_for_what_users_searched_for_before(tmp_path):
     rows = [*by_all("tea pot"), "eve,tea bomb,2026-03-02T10:00\n"]
     before = searched(tmp_path, rows)
