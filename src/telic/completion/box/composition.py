@@ -245,6 +245,7 @@ class Composition:
         InputError
             As `submit`.
         """
+        query = self.completer.live.spelled(query)  # a blank at its end makes it no other query
         checked_form(query, "query")
         query, deny = self.known_as(query), self.completer.deny
         if deny is not None and deny.denies(query):
