@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -220,6 +221,30 @@ def _texts(rows: list[dict[str, Any]], wanted: Sequence[str]) -> pa.Table:
         fields.append(pa.field(name, pa.string(), metadata={NESTED: json.dumps(nested)}))
         columns.append(pa.array(map(_text, values), pa.string()))
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def with_marks(piece: pa.Table) -> pa.Table:
+    """Return a piece that says row by row what `NESTED` says: for a file that is cut otherwise."""
+    marks = np.zeros(len(piece), np.int64)
+    for i, one in enumerate(piece.schema):
+        marks[json.loads((one.metadata or {}).get(NESTED, b"[]"))] |= 1 << i
+    plain = [pa.field(one.name, one.type) for one in piece.schema]
+    return pa.table(piece.columns, schema=pa.schema(plain)).append_column(
+        NESTED.decode(), pa.array(marks)
+    )
+
+
+def without_marks(piece: pa.Table) -> pa.Table:
+    """Return what `with_marks` was given, of any rows of it; another table as it is."""
+    if NESTED.decode() not in piece.column_names:
+        return piece
+    marks = piece[NESTED.decode()].to_numpy()
+    piece = piece.drop_columns(NESTED.decode())
+    fields = [
+        one.with_metadata({NESTED: json.dumps(np.flatnonzero(marks >> i & 1).tolist())})
+        for i, one in enumerate(piece.schema)
+    ]
+    return pa.table(piece.columns, schema=pa.schema(fields))
 
 
 def _text(value: Any) -> str | None:
