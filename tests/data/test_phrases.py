@@ -204,6 +204,16 @@ def test_a_name_that_late_rows_alone_have_is_not_passed_over_in_silence(tmp_path
             read_list(pieces, shape)
 
 
+@pytest.mark.parametrize("term", ["a" * (MAX_TEXT + 1), "\u0301"])
+def test_an_earlier_term_that_cannot_be_suggested_is_named_with_its_row(tmp_path, term):
+    row = {"session_id": "s", "final_search_term": "tea", "search_time": "2026-01-02"}
+    rows = [row | {"past_search_terms": [[past, "2026-01-01"]]} for past in ("cup", term)]
+    pieces, shape = opened(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(InputError, match="row 2: column 'past_search_terms': holds no pairs"):
+        read_query_log(pieces, shape)
+    assert read_query_log(pieces, shape, on_bad_row="skip").queries == ["tea", "cup"]
+
+
 @pytest.mark.parametrize("name", ["t", "q", "installed"])
 def test_a_context_has_no_name_that_requests_use(tmp_path, name):
     with pytest.raises(InputError, match=f"--column {name}=kind: '{name}' is what a request says"):

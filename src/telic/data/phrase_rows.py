@@ -211,10 +211,12 @@ def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
             times_of(pa.array([time for _, time in good], pa.string()))
             odd = [term for term, _ in good if not term.isascii()]
             wrong[row] = bool(odd) and unmatchable(pa.array(odd, pa.string())).any()
+            wrong[row] |= any(len(term) > MAX_TEXT for term, _ in good)
         except (ValueError, TypeError, RecursionError):
             wrong[row], good = True, []
         pairs.append(good)
-    bad.add(wrong, name, "holds no pairs of a term and a time", "Correct it.")
+    why = f"holds no pairs of a term, of at most {MAX_TEXT} characters, and a time"
+    bad.add(wrong, name, why, "Correct it.")
     return pa.array(pairs, pa.list_(pa.list_(pa.string())))
 
 
