@@ -305,6 +305,26 @@ def test_own_queries_are_looked_up_anew_once_they_have_changed():
     assert found == ["tea cup", "tea time"]  # by how often
 
 
+def test_of_a_history_that_is_full_the_latest_query_is_suggested_and_the_oldest_not():
+    completer = make_completer(["tea"], [9])
+    ada, stored = completer.user("ada"), completer.user("ada")
+    ada.history |= {"teak": 1.0, "team": 1.0}
+    stored.history |= {"team": 1.0, "tennis": 1.0}  # as many queries, and as many submissions
+    before = texts(completer.compose(ada).suggest("te", at=0.0))
+    ada.become(stored)
+    after = texts(completer.compose(ada).suggest("te", at=0.0))
+    assert (sorted(before), sorted(after)) == (["tea", "teak", "team"], ["tea", "team", "tennis"])
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_a_submitted_query_is_kept_as_a_log_has_it(merged):
+    completer = replace(make_completer(["tea", "a\x07b"], [9, 1]), merged=merged)
+    user = completer.user()
+    for query in ("tea ", " tea", "tea", "a\x07b", "iced  tea\n"):
+        completer.compose(user).submit(query)
+    assert user.history == {"tea": 3.0, "a\x07b": 1.0, "iced tea": 1.0}
+
+
 def test_a_lesson_changes_nothing_until_it_is_taught_and_may_be_taught_elsewhere():
     completer = make_completer(["facebook", "facetime"], [1.0, 0.9], sink=0.5)
     here, elsewhere = completer.user("ada"), completer.user("ada")

@@ -142,6 +142,22 @@ def test_boosts_count_beyond_the_prefix_too(tmp_path):
     assert [s.relevance for s in shown] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("typed", ["tea", "tae"])
+def test_what_a_boost_lifts_is_found_among_many_heavier_ones(tmp_path, typed):
+    rows = [f"no {i} tea,{900 + i},{('', 'en')[i % 2]}" for i in range(400)]
+    rows += ["old tea,100,de", "raw tea,120,fr"]
+    (tmp_path / "teas.csv").write_text("\n".join(["title,views,language", *rows]))
+    completer = fit_files(tmp_path / "teas.csv")
+    for boost, first in (
+        ({"de": 20.0, "fr": 15.0}, ["old tea", "raw tea", "no 399 tea"]),
+        ({"de": 9.0, "en": 0.5}, ["no 398 tea", "no 396 tea", "no 394 tea"]),
+        ({"de": 20.0, "en": 0.01}, ["old tea", "no 398 tea", "no 396 tea"]),
+        ({"en": 0.01}, ["no 398 tea", "no 396 tea", "no 394 tea"]),
+    ):
+        shown = completer.suggest(typed, boost={"language": boost}, show=3)
+        assert [each.text for each in shown] == first
+
+
 def test_a_text_in_many_contexts_hides_no_other_that_has_the_word_typed(tmp_path):
     rows = "".join(f"green tea,{100 + i},shop {i}\n" for i in range(60))
     rows += "black tea,5,shop 1\ncold tea,3,shop 2\n"

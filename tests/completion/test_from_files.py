@@ -201,8 +201,12 @@ NAMES = st.sampled_from(["Tea", "tea", "TÉA", "tee", "cup", "Cup "])
     events=st.lists(st.tuples(NAMES, TIMES, st.sampled_from([None, "a", "b", "c"])), max_size=20),
     until=st.none() | TIMES,
     min_users=st.integers(1, 3),
+    first=st.sampled_from([0, -5 * WINDOW // SECOND]),
 )
-def test_entries_and_histories_by_their_definition(rows, events, until, min_users):
+def test_entries_and_histories_by_their_definition(rows, events, until, min_users, first):
+    """Also of a log from before 1970."""
+    events = [(query, first + second, user) for query, second, user in events]
+    until = None if until is None else first + until
     log = logged(events) if events else None
     gathered = Gathered(listed(rows) if rows else None, [log] if log else [], min_users=min_users)
     now = until * SECOND if until is not None else None

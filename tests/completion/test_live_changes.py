@@ -5,6 +5,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -120,6 +121,19 @@ def test_an_added_phrase_is_shown_and_learned_from(tmp_path):
     assert texts(completer, "teasp silv") == ["silver teaspoon"]
 
 
+def test_an_added_phrase_is_one_suggestion_however_a_user_spells_it(tmp_path):
+    completer = box(tmp_path)
+    completer.live.put("Sun Hat", 50)
+    completer.live.delete("Tea")
+    completer.live.put("TEA", 50)
+    for typed, spelled in (("sun hat", "Sun Hat"), ("tea", "TEA")):
+        ada = completer.user("ada")
+        completer.compose(ada).submit(typed)
+        assert ada.history == {spelled: 1.0}
+        found = [s.text for s in completer.compose(ada).suggest(typed, at=0.0)]
+        assert (found[0], found.count(typed)) == (spelled, 0)
+
+
 def test_compaction_builds_the_changes_in(tmp_path):
     rows = "title,views,id,language\nTea,3,1,en\nTee,9,2,de\nCup,5,3,\nTeapot,4,4,en\n"
     completer = box(tmp_path, rows)
@@ -142,6 +156,17 @@ def test_compaction_builds_the_changes_in(tmp_path):
     assert texts(built, "taespoon") == ["Teaspoon"]
     assert texts(built, "te", where={"language": "de"})[:2] == ["Teaspoon", "Tee"]
     assert "Teapot" not in texts(built, "teapot")
+
+
+def test_a_list_of_which_all_was_deleted_is_built_and_begun_anew(tmp_path):
+    completer = box(tmp_path, "title,views,id,language\nTea,3,1,en\n")
+    completer.live.delete("Tea")
+    empty = compacted(completer)
+    assert texts(empty, "te") == []
+    empty.live.put("Tee", 5)
+    built = compacted(empty)
+    assert texts(built, "te", where={"language": "de"}) == ["Tee"]
+    assert built.suggest("te")[0].id is None
 
 
 def test_what_cannot_be_put_is_named():
@@ -233,6 +258,12 @@ def test_synonyms_fill_the_list(tmp_path):
         assert texts(one, "tv") == ["TV set", "Television stand"]
         assert texts(one, "nyc hot") == ["Hotel New York"]
         assert texts(one, "nyc") == ["Hotel New York"]
+
+
+def test_what_several_groups_say_takes_one_place_among_the_variants():
+    groups = (("tv", "telly"), ("tv", "telly", "television"), ("tv", *(f"tv{i}" for i in range(9))))
+    first = ["telly", "television", *(f"tv{i}" for i in range(6))]
+    assert Synonyms(groups).variants("tv") == first
 
 
 def test_a_forgotten_user_is_nowhere_in_the_model(tmp_path):
@@ -378,6 +409,16 @@ def test_words_and_typos_find_changes_as_in_a_list_built_anew(start, changes):
         assert one == other
 
 
+def test_equal_phrases_that_words_find_keep_their_order_when_changes_are_built_in(tmp_path):
+    completer = box(tmp_path, "title,views\nz apple,5\nm apple,5\n")
+    for phrase in ("b apple", "A apple", "n apple"):
+        completer.live.put(phrase, 5)
+    for show in (2, 4, 10):
+        found = texts(completer, "apple", show=show)
+        assert found == ["A apple", "b apple", "m apple", "n apple", "z apple"][:show]
+        assert texts(compacted(completer), "apple", show=show) == found
+
+
 def test_however_many_are_changed_a_list_is_filled(tmp_path):
     rows = "".join(f"z{i:03} apple,{1000 - i}\n" for i in range(300))
     completer = box(tmp_path, "title,views\n" + rows)
@@ -416,6 +457,20 @@ def test_what_was_deleted_stays_away_from_those_who_searched_for_it(tmp_path):
     assert "tea towel" not in texts(built, "tea", user="ada")
 
 
+def test_what_was_deleted_and_added_again_counts_for_those_who_searched_for_it(tmp_path):
+    completer = searched(tmp_path, [*by_all("teapot"), *by_all("teacup"), *by_all("tea")])
+    completer = replace(completer, relevance=replace(completer.relevance, personal=2.0))
+    ada = completer.user()
+    ada.history |= {"teapot": 30.0}
+    for phrase in ("teapot", "teacup"):
+        completer.live.delete(phrase)
+        completer.live.put(phrase, 5)
+    for one in (completer, compacted(completer)):
+        found = one.compose(ada).suggest("te", at=0.0)
+        assert [each.text for each in found] == ["teapot", "tea", "teacup"]
+        assert found[0].relevance == pytest.approx(np.log(6) + 2 * np.log(31))
+
+
 def test_a_new_deny_list_holds_for_what_users_searched_for_before(tmp_path):
     rows = [*by_all("tea pot"), "eve,tea bomb,2026-03-02T10:00\n"]
     before = searched(tmp_path, rows)
@@ -432,7 +487,8 @@ def test_a_new_deny_list_holds_for_what_users_searched_for_before(tmp_path):
     [
         (("/(a)x/", r"/(.)\1\1/"), ["zzz", "bax"]),
         (("/Viagra/",), ["viagra", "VIAGRA pills"]),
-        (("/café/",), ["Café noir"]),
+        (("/café/",), ["Café noir", "Cafe\u0301 noir"]),
+        (("/한국/",), [normalize("NFD", "한국어")]),
         (("/^cafe/",), ["Café noir"]),
         (("*tea*", "/(?i)bad/"), ["bad", "teas"]),
         (("/(?P<w>a)b/", "/(?P<w>c)d/"), ["xab", "xcd"]),

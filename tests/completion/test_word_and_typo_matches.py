@@ -158,6 +158,31 @@ def test_a_short_list_shows_no_typo_before_what_was_typed(tmp_path):
         assert texts(box.suggest("tea", show=show)) == found
 
 
+@pytest.mark.parametrize(
+    ("phrase", "mistyped"),
+    [
+        ("ซื้อโทรศัพท์มือถือราคาถูกที่สุดในกรุงเทพ", "โทรศัพท์มอืถือราคาถูกที่สุด"),
+        ("访问中华人民共和国中央人民政府网站首页入口", "中华人民共国中央人民政府网站首页"),
+        ("会社telecommunication株式有限会社東京本店", "telecommunciation株式有限会社東京"),
+    ],
+)
+def test_any_part_of_a_text_without_spaces_is_found_however_long(tmp_path, phrase, mistyped):
+    (tmp_path / "titles.csv").write_text(f"title,views\n{phrase},1\nอ东x会,9\n")
+    box = fit_files(tmp_path / "titles.csv")
+    begins = [4, 11] if phrase.startswith("ซ") else [2]
+    for begin in begins:
+        for end in range(begin + 12, len(phrase) + 1):
+            for typed in (phrase[begin:end], f"{phrase[begin:end]} "):
+                assert texts(box.suggest(typed)) == [phrase]
+    found = box.suggest(mistyped)
+    assert (found[0].text, found[0].relevance) == (
+        phrase,
+        pytest.approx(np.log(2) - 4 * QUARTER_EDIT),
+    )
+    box.live.put(f"再{phrase}", 100)
+    assert texts(box.suggest(phrase[begins[0] :]))[0] == f"再{phrase}"
+
+
 def test_own_queries_are_found_mistyped_and_in_the_middle_of_a_text_without_spaces(box):
     personal = replace(box, relevance=replace(box.relevance, personal=5.0))
     ada = personal.user("ada")

@@ -91,11 +91,31 @@ def found_by(folded):
         if not UNSPACED.search(word):
             found.add(word)
             continue
-        for i, character in enumerate(word):
-            begins = i == 0 or UNSPACED.match(character) or UNSPACED.match(word[i - 1])
-            if begins and unicodedata.category(character)[0] != "M":
-                found.add(word[i : i + SUFFIX])
+        for i in (0, *begins_within(word)):
+            if unicodedata.category(word[i])[0] != "M":
+                spaced = UNSPACED.split(word[i:])[0]
+                found.add(word[i : i + max(SUFFIX, len(spaced))])
     return found
+
+
+def begins_within(word):
+    """Where words are found by begin in a text without spaces, but for its first character."""
+    return [
+        i
+        for i in range(1, len(word))
+        if UNSPACED.search(word[i - 1 : i + 1]) and unicodedata.category(word[i])[0] != "M"
+    ]
+
+
+def pieces(word):
+    """A typed word in pieces as long as what is kept of a text without spaces."""
+    begins, count = begins_within(word), -(-len(word) // SUFFIX)
+    if count == 1 or not UNSPACED.search(word):
+        return [word]
+    cuts = {0, len(word)}
+    for i in range(1, count) if begins else ():
+        cuts.add(min(begins, key=lambda begin: (abs(begin - i * len(word) / count), begin)))
+    return [word[a:b][:SUFFIX] for a, b in itertools.pairwise(sorted(cuts))]
 
 
 class BruteForce:
@@ -107,14 +127,18 @@ class BruteForce:
         self.words = [found_by(index.folded(i).decode()) for i in range(len(index))]
 
     def top(self, typed, k, *, unit=1.0, typos=1, skip=(0, 0), beside=frozenset()):
-        tokens = words_of(fold(typed))[:8]
-        finished = bool(tokens) and not fold(typed).endswith(tokens[-1])
+        words = words_of(fold(typed))[:8]
+        finished = bool(words) and not fold(typed).endswith(words[-1])
+        tokens = [
+            (piece, j == len(parts) - 1 and (finished or i < len(words) - 1))
+            for i, parts in enumerate(map(pieces, words))
+            for j, piece in enumerate(parts)
+        ][:8]
         found = []
         for id, words in enumerate(self.words):
             total = 0
-            for i, token in enumerate(tokens):
+            for token, whole in tokens:
                 edits = min(typos, (len(token) >= ONE_EDIT) + (len(token) >= TWO_EDITS))
-                whole = i < len(tokens) - 1 or finished
                 costs = [cost_between(token, word, edits, whole, beside) for word in words]
                 costs = [cost for cost in costs if cost is not None]
                 total = None if not costs or total is None else total + min(costs)
@@ -283,6 +307,13 @@ def test_a_long_word_of_a_script_without_spaces_is_cut():
     words, _ = indexed_words(text, np.array([0, len(text)]))
     lengths = [len(word.decode()) for word in words.to_pylist()]
     assert lengths == [SUFFIX] * 9 + list(range(SUFFIX, 0, -1))
+
+
+def test_a_long_word_of_another_script_in_such_a_text_is_whole():
+    text = np.frombuffer("字internationalization字".encode(), np.uint8)
+    words, _ = indexed_words(text, np.array([0, len(text)]))
+    found = [word.decode() for word in words.to_pylist()]
+    assert found == ["字internation", "internationalization", "字"]
 
 
 def test_a_phrase_has_each_of_its_words_once_and_a_word_its_phrases_heaviest_first():

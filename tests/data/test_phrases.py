@@ -1,5 +1,6 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +127,7 @@ def test_payloads_are_json_and_an_address_is_one(tmp_path):
         ([{"title": "a", "category": ["b"]}], "row 1: column 'category': is a list or an object"),
         ([{"title": "a", "payload": float("nan")}], "row 1: column 'payload': is no JSON"),
         ([{"title": "a", "payload": {"n": [float("-inf")]}}], "column 'payload': is no JSON"),
+        ([{"title": "a", "payload": '{"n": -1e999}'}], "column 'payload': is no JSON"),
         ([{"title": "a", "payload": [1], "url": "/a"}], "column 'payload': is no JSON object, so"),
     ],
 )
@@ -135,6 +137,81 @@ def test_what_has_no_place_in_a_list_is_named(tmp_path, rows, message):
         read_list(pieces, shape)
     if len(rows) == 2:
         assert read_list(pieces, shape, on_bad_row="skip").phrases.to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("payload", {"since": date(2026, 1, 31)}, "is struct<since: date32.day.>, which has no"),
+        ("payload", Decimal("1.5"), "has no form in JSON. Convert dates, decimals and the like"),
+        ("payload", b"{}", "is binary, which has no form in JSON"),
+        ("weight", date(2026, 1, 31), r"is date32\[day\], expected a number. Convert it"),
+        ("weight", [1.5], "expected a number"),
+    ],
+)
+def test_a_column_of_parquet_that_cannot_be_what_its_name_says_is_named(
+    tmp_path, column, value, message
+):
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"title": ["a", "b"], column: [None, value]}), file)
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=f"row [12]: column '{column}': .*{message}"):
+        read_list(pieces, shape_of(pieces))
+    left = [] if column == "weight" else ["a"]
+    found = read_list(pieces, shape_of(pieces), on_bad_row="skip")
+    assert found.phrases.to_pylist() == left
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_empty_text_says_nothing_however_it_is_written(tmp_path, ending):
+    row = {"title": "Tea", "views": "3", "category": "", "id": "", "url": "", "tenant": ""}
+    file = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist([row]), file)
+    else:
+        file.write_text(
+            json.dumps(row) if ending == "jsonl" else ",".join(row) + "\n" + ",".join(row.values())
+        )
+    pieces = open_pieces(file)
+    found = read_list(pieces, shape_of(pieces))
+    columns = [found.ids, found.payloads, *found.contexts.values()]
+    assert [column.to_pylist() for column in columns] == [[None]] * 4
+
+
+def test_an_empty_tenant_or_network_is_none(tmp_path):
+    row = {"query": "tea", "at": "2026-01-01", "user": "ada", "tenant": "", "network": ""}
+    pieces, shape = opened(tmp_path, "a.jsonl", json.dumps(row))
+    table = pa.table({name: [value] for name, value in row.items()})
+    for log in (read_query_log(pieces, shape), read_queries(table)):
+        assert {name: values for name, (values, _) in log.groups.items()} == {
+            "tenant": [None],
+            "network": [None],
+        }
+
+
+@pytest.mark.parametrize(
+    ("late", "read"), [({"views": 3}, False), ({"at": "2026-01-01"}, False), ({"x": 3}, True)]
+)
+def test_a_name_that_late_rows_alone_have_is_not_passed_over_in_silence(tmp_path, late, read):
+    rows = [{"title": f"phrase {i}", "brand": "b"} for i in range(1100)]
+    rows[1050] |= late
+    text = "\n".join(map(json.dumps, rows))
+    pieces, shape = opened(tmp_path, "a.jsonl", text, brand="brand")
+    if read:
+        assert len(read_list(pieces, shape)) == 1100
+    else:
+        with pytest.raises(InputError, match=rf"a\.jsonl: row 1051: has '{next(iter(late))}'"):
+            read_list(pieces, shape)
+
+
+@pytest.mark.parametrize("term", ["a" * (MAX_TEXT + 1), "\u0301"])
+def test_an_earlier_term_that_cannot_be_suggested_is_named_with_its_row(tmp_path, term):
+    row = {"session_id": "s", "final_search_term": "tea", "search_time": "2026-01-02"}
+    rows = [row | {"past_search_terms": [[past, "2026-01-01"]]} for past in ("cup", term)]
+    pieces, shape = opened(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(InputError, match="row 2: column 'past_search_terms': holds no pairs"):
+        read_query_log(pieces, shape)
+    assert read_query_log(pieces, shape, on_bad_row="skip").queries == ["tea", "cup"]
 
 
 @pytest.mark.parametrize("name", ["t", "q", "installed"])

@@ -150,6 +150,24 @@ def test_a_log_that_names_few_users_or_none_is_counted_in_pieces(small_pieces, t
     assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
 
 
+def test_lists_and_objects_of_json_are_told_from_text_in_pieces_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("telic.data.pieces.PIECE", 3)
+    monkeypatch.setattr("telic.completion.fit.counts_in_pieces.BATCH", 4)
+    queries = [{"x": i} if i in (1, 4, 8) else f"tea {i}" for i in range(9)]
+    rows = [
+        {"query": query, "at": "2024-01-01", "user": ["u"] if query == "tea 6" else "u"}
+        for query in queries
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    how = {"min_users": 1, "on_bad_row": "skip"}
+    whole = fit_files(tmp_path / "log.jsonl", **how)
+    pieces = fit_files(tmp_path / "log.jsonl", executor=Local(threads=1), **how)
+    assert pieces.found == whole.found
+    for found in (whole, pieces):
+        phrases = found.index.phrases(range(len(found.index)))
+        assert phrases == ["tea 0", "tea 2", "tea 3", "tea 5", "tea 7"]
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_the_folder_of_a_log_that_was_another_is_refused(small_pieces, tmp_path, ending):
     log = tmp_path / f"log.{ending}"

@@ -17,7 +17,7 @@ from telic.data.composition_rows import (
     take_ranges,
 )
 from telic.data.contracts import COMPOSITIONS, GROUPS, OPTIONAL, SIMULATED
-from telic.data.tables import describe, read_table
+from telic.data.tables import describe, none_if_empty, read_table
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
 
@@ -204,7 +204,8 @@ def groups_of(
     found = {}
     for name in GROUPS:
         if name in table.column_names:
-            coded = column_of(table, name).dictionary_encode(null_encoding="encode")
+            column = none_if_empty(column_of(table, name))
+            coded = column.dictionary_encode(null_encoding="encode")
             place = coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
             found[name] = (coded.dictionary.to_pylist(), place[order])
     return found

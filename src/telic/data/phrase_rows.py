@@ -13,10 +13,11 @@ from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.pieces import NESTED, Pieces
-from telic.data.recognised_columns import Shape
+from telic.data.recognised_columns import Shape, refuse_late
 from telic.data.tables import (
     in_utc,
     is_text,
+    none_if_empty,
     one_chunk,
     tidied,
     tidy,
@@ -40,6 +41,7 @@ def checked_rows(
     with pieces.unchanged():
         wanted = list(dict.fromkeys(shape.roles.values()))
         for piece in pieces.read(wanted):
+            refuse_late(pieces, shape)
             bad = BadRows(str(pieces.path), len(piece), on_bad_row, before=before)
             part = _checked(piece, shape.roles, bad, pieces.decimal_comma)
             if bad.rows.any():
@@ -67,7 +69,9 @@ def _checked(
         elif role == "payload":
             columns[role] = _payloads(column, name, bad)
         else:
-            columns[role] = _texts(column, name, bad)
+            text = _texts(column, name, bad)
+            # A user without a name is one all the same: nobody's query would be open to everybody.
+            columns[role] = text if role in ("phrase", "user") else none_if_empty(text)
             nested = (piece.schema.field(name).metadata or {}).get(NESTED, b"[]")
             odd = np.isin(np.arange(len(piece)), json.loads(nested))
             bad.add(odd, name, "is a list or an object, expected text", "Take one of its texts.")
@@ -124,6 +128,10 @@ def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> 
     )
     try:
         values = written.cast(pa.float64())
+    except pa.ArrowNotImplementedError:  # such as dates and lists
+        wrong = np.ones(len(column), bool)
+        bad.add(wrong, name, f"is {column.type}, expected a number", "Convert it.")
+        return pa.nulls(len(column), pa.float64())
     except pa.ArrowInvalid:
         values = pa.array([_number(one.as_py()) for one in written], pa.float64())
     values = values.fill_null(1.0)
@@ -147,16 +155,23 @@ def _number(value: str | None) -> float | None:
 
 def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     """JSON as text: what is text must be JSON already, anything else becomes it."""
-    if not is_text(column.type):
-        return pa.array(
-            [None if v is None else json.dumps(_finite(v)) for v in column.to_pylist()],
-            pa.string(),
-        )
     wrong = np.zeros(len(column), bool)
+    if not is_text(column.type):
+        texts: list[str | None] = []
+        for row, value in enumerate(column):
+            try:
+                given = value.as_py()
+                texts.append(None if given is None else json.dumps(_finite(given)))
+            except (TypeError, ValueError, OverflowError):
+                wrong[row] = True
+                texts.append(None)
+        why = f"is {column.type}, which has no form in JSON"
+        bad.add(wrong, name, why, "Convert dates, decimals and the like to text or numbers.")
+        return pa.array(texts, pa.string())
     for row, text in enumerate(column.to_pylist()):
         try:
             if text is not None:
-                json.loads(text, parse_constant=_no_number)
+                json.loads(text, parse_constant=_no_number, parse_float=_finite_number)
         except (ValueError, RecursionError):
             wrong[row] = True
     bad.add(wrong, name, 'is no JSON, expected such as {"url": "/tea"}', "Correct it.")
@@ -166,6 +181,14 @@ def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
 def _no_number(constant: str) -> None:
     """Refuse what Python takes for JSON, and browsers do not: NaN, Infinity and -Infinity."""
     raise ValueError(constant)
+
+
+def _finite_number(text: str) -> float:
+    """Refuse 1e999 too, which would be written as Infinity."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _finite(value: Any) -> Any:
@@ -188,10 +211,12 @@ def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
             times_of(pa.array([time for _, time in good], pa.string()))
             odd = [term for term, _ in good if not term.isascii()]
             wrong[row] = bool(odd) and unmatchable(pa.array(odd, pa.string())).any()
+            wrong[row] |= any(len(term) > MAX_TEXT for term, _ in good)
         except (ValueError, TypeError, RecursionError):
             wrong[row], good = True, []
         pairs.append(good)
-    bad.add(wrong, name, "holds no pairs of a term and a time", "Correct it.")
+    why = f"holds no pairs of a term, of at most {MAX_TEXT} characters, and a time"
+    bad.add(wrong, name, why, "Correct it.")
     return pa.array(pairs, pa.list_(pa.list_(pa.string())))
 
 

@@ -6,10 +6,11 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -42,6 +43,9 @@ class Pieces:
     """Given names of columns, yields them in pieces, in the file's order."""
     decimal_comma: bool = False
     """Whether numbers may be written as 1,5: where semicolons separate cells."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Of JSON lines, as far as they were read: names that are no columns, since only later rows
+    have them, and the first row with each."""
 
     @property
     def names(self) -> list[str]:
@@ -186,6 +190,7 @@ def _parquet(path: Place) -> Pieces:
 def _json_lines(path: Path) -> Pieces:
     """Read JSON a line at a time, by Python: payloads differ from row to row, schemas must not."""
     names: dict[str, None] = {}
+    late: dict[str, int] = {}
     for number, row in enumerate(_objects(path)):
         names |= dict.fromkeys(row)
         if number == 1000:  # the names of later rows alone are no columns
@@ -193,15 +198,18 @@ def _json_lines(path: Path) -> Pieces:
 
     def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
         held: list[dict[str, Any]] = []
-        for row in _objects(path):
+        for number, row in enumerate(_objects(path), 1):
             held.append(row)
+            if not row.keys() <= names.keys():
+                for name in row.keys() - names.keys():
+                    late.setdefault(name, number)
             if len(held) == PIECE:
                 yield _texts(held, wanted)
                 held = []
         if held:
             yield _texts(held, wanted)
 
-    return Pieces(path, list(names), pieces)
+    return Pieces(path, list(names), pieces, late=late)
 
 
 def _texts(rows: list[dict[str, Any]], wanted: Sequence[str]) -> pa.Table:
@@ -213,6 +221,30 @@ def _texts(rows: list[dict[str, Any]], wanted: Sequence[str]) -> pa.Table:
         fields.append(pa.field(name, pa.string(), metadata={NESTED: json.dumps(nested)}))
         columns.append(pa.array(map(_text, values), pa.string()))
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def with_marks(piece: pa.Table) -> pa.Table:
+    """Return a piece that says row by row what `NESTED` says: for a file that is cut otherwise."""
+    marks = np.zeros(len(piece), np.int64)
+    for i, one in enumerate(piece.schema):
+        marks[json.loads((one.metadata or {}).get(NESTED, b"[]"))] |= 1 << i
+    plain = [pa.field(one.name, one.type) for one in piece.schema]
+    return pa.table(piece.columns, schema=pa.schema(plain)).append_column(
+        NESTED.decode(), pa.array(marks)
+    )
+
+
+def without_marks(piece: pa.Table) -> pa.Table:
+    """Return what `with_marks` was given, of any rows of it; another table as it is."""
+    if NESTED.decode() not in piece.column_names:
+        return piece
+    marks = piece[NESTED.decode()].to_numpy()
+    piece = piece.drop_columns(NESTED.decode())
+    fields = [
+        one.with_metadata({NESTED: json.dumps(np.flatnonzero(marks >> i & 1).tolist())})
+        for i, one in enumerate(piece.schema)
+    ]
+    return pa.table(piece.columns, schema=pa.schema(fields))
 
 
 def _text(value: Any) -> str | None:

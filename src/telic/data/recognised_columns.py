@@ -1,7 +1,7 @@
 """What a file of phrases or queries is, told by its columns: a list, a query log, compositions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from telic.data.contracts import COMPOSITIONS
@@ -153,6 +153,17 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
             }
             return _shape(called, kind, found | named, names)
     return _by_usual_names(pieces, names, named)
+
+
+def refuse_late(pieces: Pieces, shape: Shape) -> None:
+    """Raise InputError if a name that only later rows have would play a role as a column."""
+    for name, row in pieces.late.items():
+        grown = replace(pieces, columns=[*pieces.columns, name])
+        if name in shape_of(grown, shape.roles).roles.values():
+            raise InputError(
+                f"{pieces.path}: row {row}: has {name!r}, which none of the first 1,001 rows has, "
+                "so that it is not read. Write it into the first row too, if only as null."
+            )
 
 
 def _only(pieces: Pieces, role: str, fits: Sequence[str]) -> str:

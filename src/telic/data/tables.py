@@ -231,6 +231,17 @@ def unmatchable(text: pa.Array) -> np.ndarray:
     return pc.equal(pc.utf8_trim_whitespace(letters), "").fill_null(False).to_numpy(False)
 
 
+def none_if_empty(text: pa.Array) -> pa.Array:
+    """Return texts with null for each empty one, which says no more: CSV cannot tell the two.
+
+    Examples
+    --------
+    >>> none_if_empty(pa.array(["shop", "", None])).to_pylist()
+    ['shop', None, None]
+    """
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
+
+
 def tidy(text: str) -> str:
     r"""Do as `tidied` for one text.
 

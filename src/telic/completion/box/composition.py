@@ -245,6 +245,7 @@ class Composition:
         InputError
             As `submit`.
         """
+        query = self.completer.live.spelled(query)  # a blank at its end makes it no other query
         checked_form(query, "query")
         query, deny = self.known_as(query), self.completer.deny
         if deny is not None and deny.denies(query):
@@ -276,13 +277,17 @@ class Composition:
     def known_as(self, text: str) -> str:
         """Return the spelling by which a text is suggested here, where near-duplicates are merged.
 
-        Another tenant may spell it otherwise.
+        Another tenant may spell it otherwise, and an editor may have added it since, or deleted it
+        and added it in another spelling.
         """
         completer = self.completer
         if not completer.merged:
             return text
         alike = completer.index.alike(text)
         id = next(iter(alike), -1) if self._filter is None else self._filter.first_of(alike)
+        added = completer.live.added_alike(text) if id < 0 or id in completer.live.gone else None
+        if added is not None:
+            return added
         return completer.index.phrase(id) if id >= 0 else self._own.alike(text)
 
     def _observe(self, at: float) -> None:

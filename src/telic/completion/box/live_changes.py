@@ -166,6 +166,12 @@ class Live:
         """Return the number of an added phrase, -1 if it is none."""
         return self._numbers.get(phrase, -1)
 
+    def added_alike(self, phrase: str) -> str | None:
+        """Return the spelling of an added phrase that folds as this one does, None if none does."""
+        first, last = self._range_of(encoded_prefix(phrase))
+        alike = self._forms[first:last]
+        return next((text for _, text, number in alike if number >= len(self.index)), None)
+
     def weight(self, number: int) -> float:
         """Return the weight of a number now."""
         changed = self.weights.get(number)
@@ -180,6 +186,13 @@ class Live:
         if number < len(self.index):
             return number, True, b"", ""
         return self._stands[number - len(self.index)], False, form, self.text(number)
+
+    def place(self, number: int) -> tuple[int, bool, bytes, str]:
+        """Return what sorts any number among the ids; a user's own come after those of all."""
+        added = 0 <= number - len(self.index) < len(self._texts)
+        if not added:
+            return number, True, b"", ""
+        return self.order(number, fold(self.text(number)).encode())
 
     def changed(self, typed: bytes) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that begin with a folded prefix: form and number."""
@@ -402,7 +415,8 @@ def compacted(completer: "Completer") -> "Completer":
     if records is not None:
         records = records.take(came)
     if contexts is not None:
-        codes = np.where(came < 0, NO_VALUE, contexts.codes[:, came]).astype(np.int32)
+        codes, known = np.full((len(contexts.names), len(came)), NO_VALUE, np.int32), came >= 0
+        codes[:, known] = contexts.codes[:, came[known]]  # there may be none to take them from
         contexts = replace(contexts, codes=codes)
     words = None if completer.words is None else WordIndex.build(built)
     made = replace(completer, index=built, records=records, contexts=contexts, words=words)

@@ -64,11 +64,10 @@ class OwnQueries:
         def number_of(query: str, place: Place | None) -> int:
             if place is None or place.folded.rstrip(b" ") in live.deleted:
                 return -1
-            if place.there:
-                if place.at in live.gone:
-                    return -1
+            gone = place.there and place.at in live.gone
+            if place.there and not gone:
                 return place.at if through is None else live.shown_as(query, through)
-            if (added := live.added(query)) >= 0:
+            if (added := live.added(query)) >= 0 or gone:  # perhaps it was added again
                 return added
             return others.setdefault(query, OTHERS + len(others))
 
@@ -76,7 +75,12 @@ class OwnQueries:
         relevance = own_relevance(completer, numbers, list(history.values()), through).tolist()
         # What was deleted, is denied or does not pass the filter has no number.
         each = sorted(
-            OwnQuery(place.folded, (place.at, place.there, place.folded, query), number, r)
+            OwnQuery(
+                place.folded,
+                (place.at, place.there and number < len(completer.index), place.folded, query),
+                number,
+                r,
+            )
             for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
             if number >= 0 and place is not None
         )

@@ -75,6 +75,8 @@ class UserState:
 
     def become(self, other: "UserState") -> None:
         """Take over another state in place: compositions that are open go on with it."""
+        if self.history != other.history:  # by another query for a forgotten one, as long as before
+            self._own = None, OwnQueries([], [], {}, [])
         for name in fields(self):
             if not name.name.startswith("_"):
                 setattr(self, name.name, getattr(other, name.name))

@@ -1,12 +1,13 @@
 """Suggestions beyond those that begin with what was typed: its words elsewhere, or mistyped."""
 
 from collections.abc import Callable, Iterable
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from telic.completion.engine.filters import Filter
+from telic.completion.engine.word_index import NO_VALUES
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
@@ -62,8 +63,10 @@ def beyond(
 
     def top(typos: int, times: int = 2) -> tuple[np.ndarray, np.ndarray]:
         asked = enough if through is None else times * enough
-        found = [
-            words.top(
+        sets = [(NO_VALUES, 0.0)] if through is None else through.sets
+        columns, unseen = [], []
+        for (text, t), (boosted, added) in product(texts(typos), sets):
+            found = words.top(
                 index,
                 text,
                 asked,
@@ -72,21 +75,23 @@ def beyond(
                 skip=skip,
                 left_out=completer.live.touched(),
                 through=through,
+                boosted=boosted,
                 keyboard=completer.keyboard,
             )
-            for text, t in texts(typos)
-        ]
-        more = asked < MANY and any(len(each) == asked for each, _ in found)
-        ids, scores = (np.concatenate(columns) for columns in zip(*found, strict=True))
+            columns.append(found)
+            if len(found[0]) == asked:
+                unseen.append(found[1][-1] + added)
+        ids, scores = (np.concatenate(column) for column in zip(*columns, strict=True))
         if through is None:
             return ids, scores
         scores = scores + through.added(ids)
         order = np.lexsort((ids, -scores))
         phrases = index.phrases(ids[order].tolist())
         new = sorted({text: i for i, text in reversed(list(enumerate(phrases)))}.values())[:enough]
-        if len(new) < enough and more:  # the same text is in many contexts
-            return top(typos, 4 * times)
-        return ids[order][new], scores[order][new]
+        ids, scores = ids[order][new], scores[order][new]
+        # The same text is in many contexts, or a boost below 1 holds phrases back.
+        more = unseen and (len(new) < enough or scores[-1] < max(unseen))
+        return top(typos, 4 * times) if more and asked < MANY else (ids, scores)
 
     best: dict[int, float] = {}
 
@@ -107,5 +112,9 @@ def beyond(
         first = dict(zip(reversed(index.phrases(ids)), reversed(ids), strict=True))
         again = set(ids) - set(first.values())
         ordered = [pair for pair in ordered if pair[0] not in again]
+    if len(ordered) > wanted:
+        ordered = [pair for pair in ordered if pair[1] >= ordered[wanted - 1][1]]
+    # Equal ones come in the order of an index that has what was added.
+    ordered.sort(key=lambda pair: (-pair[1], *completer.live.place(pair[0])))
     ordered = ordered[:wanted]
     return Found([number for number, _ in ordered], [score for _, score in ordered])

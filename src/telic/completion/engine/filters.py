@@ -154,8 +154,8 @@ class Filter:
         self.wanted = contexts.wanted(where)
         self._boost, self._unit = boost or {}, unit
         contexts.boosts(np.empty(0, np.int64), self._boost)  # says what is wrong with them
-        # The heaviest with any set of boosted values, and what the boosts add to it: a phrase that
-        # has just these values and is not among them is no better.
+        # Any set of boosted values, and what the boosts add to a phrase with them. If the heaviest
+        # with each are looked at, a phrase that has just these and is not among them is no better.
         choices = [[None, *self._boost.get(name, {})] for name in contexts.names]
         sets = math.prod(map(len, choices))
         if sets > MOST_SETS:
@@ -163,18 +163,18 @@ class Filter:
                 f"boost has {sets} combinations of values, over {MOST_SETS}, and a keystroke looks "
                 "each of them up. Boost fewer values."
             )
-        self._asked = []
+        self.sets: list[tuple[np.ndarray, float]] = []
         for values in product(*choices):
             chosen = {n: v for n, v in zip(contexts.names, values, strict=True) if v}
             added = sum(np.log(self._boost[name][value]) for name, value in chosen.items())
-            self._asked.append((contexts.wanted(chosen), unit * float(added)))
+            self.sets.append((contexts.wanted(chosen), unit * float(added)))
 
     def top(self, prefix: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best ids that begin with a prefix, and their boosted weights, best first."""
         spans, settled = [self._index.range(prefix)], np.empty(0, np.int64)
         many = 2 * k
         while True:
-            asked = [self._heaviest(spans, many, boosted) for boosted, _ in self._asked]
+            asked = [self._heaviest(spans, many, boosted) for boosted, _ in self.sets]
             ids = np.unique(np.concatenate([*asked, settled]))
             weights = self.boosted(ids)
             order = np.lexsort((ids, -weights))
@@ -183,7 +183,7 @@ class Filter:
             new = sorted({text: i for i, text in reversed(list(enumerate(texts)))}.values())
             unseen = [
                 self._index.weights_of(found[-1]) + added
-                for found, (_, added) in zip(asked, self._asked, strict=True)
+                for found, (_, added) in zip(asked, self.sets, strict=True)
                 if len(found) == many
             ]
             if not unseen or (len(new) >= k and weights[new[k - 1]] >= max(unseen)):
@@ -271,6 +271,15 @@ def passes(codes, wanted, phrase):
 
 
 @kernel
+def has_values(codes, boosted, phrase):
+    """Whether a phrase has all boosted values of a set."""
+    for i in range(len(boosted)):
+        if boosted[i] != ANY and codes[i, phrase] != boosted[i]:
+            return False
+    return True
+
+
+@kernel
 def fill_top_where(weights, codes, wanted, boosted, lo, hi, out):
     """Fill out with the heaviest ids of a range that pass a filter and have values; count them."""
     k, found = len(out), 0
@@ -279,12 +288,7 @@ def fill_top_where(weights, codes, wanted, boosted, lo, hi, out):
     for id in range(lo, hi):
         if found == k and weights[id] <= weights[out[k - 1]]:
             continue
-        if not passes(codes, wanted, id):
-            continue
-        has = True
-        for c in range(len(boosted)):
-            has = has and (boosted[c] == ANY or codes[c, id] == boosted[c])
-        if not has:
+        if not passes(codes, wanted, id) or not has_values(codes, boosted, id):
             continue
         i = found if found < k else k - 1
         while i > 0 and weights[id] > weights[out[i - 1]]:

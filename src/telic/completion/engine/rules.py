@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from unicodedata import normalize
 
 from telic.completion.engine.folding import fold
 from telic.completion.engine.words import words_of
@@ -70,12 +71,14 @@ class DenyList:
     def denies(self, text: str) -> bool:
         """Say whether a phrase is never to be suggested."""
         folded = fold(text).strip()
+        # An accent may be a character of its own in the phrase, and not in the pattern.
+        forms = {folded, text, normalize("NFC", text)}
         inside: re.Pattern[str] | None = self._inside  # type: ignore[attr-defined]
         patterns: list[re.Pattern[str]] = self._patterns  # type: ignore[attr-defined]
         return (
             folded in self._exact  # type: ignore[attr-defined]
             or (inside is not None and inside.search(folded) is not None)
-            or any(pattern.search(form) for pattern in patterns for form in {folded, text})
+            or any(pattern.search(form) for pattern in patterns for form in forms)
         )
 
 
@@ -124,7 +127,7 @@ class Synonyms:
             for j in range(i + 1, len(tokens) + 1):
                 for other in others.get(tuple(tokens[i:j]), ()):
                     found.append(" ".join([*tokens[:i], other, *tokens[j:]]) + end)
-        return found[:VARIANTS]
+        return list(dict.fromkeys(found))[:VARIANTS]  # several groups may say the same
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

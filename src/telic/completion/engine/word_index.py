@@ -17,7 +17,7 @@ from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import PrefixIndex, block_maxima
 from telic.completion.engine.typos import QUARTER_EDIT, edits_allowed, make_trie, near
 from telic.completion.engine.word_kernels import best_phrases
-from telic.completion.engine.words import indexed_words, words_of
+from telic.completion.engine.words import indexed_words, pieces_of, words_of
 from telic.data.contracts import MAX_TEXT
 from telic.errors import ModelError
 from telic.kernels import kernel
@@ -31,7 +31,9 @@ are three typed words, each two of which are in many phrases and all three in fe
 PHRASES = 1 << 16
 """Phrases that are taken to pieces at a time."""
 
-_ALL = frozen(np.empty((0, 1), np.int32)), np.empty(0, np.int32)  # no context, no filter
+NO_VALUES = np.empty(0, np.int32)
+"""What `WordIndex.top` takes for no boosted values."""
+_ALL = frozen(np.empty((0, 1), np.int32)), NO_VALUES, NO_VALUES  # no context, no filter, no boost
 
 
 NONE_LEFT_OUT = np.zeros(0, np.bool_)
@@ -49,16 +51,20 @@ class Token(NamedTuple):
 
 
 def sought(typed: str, typos: int) -> list[Token]:
-    """Return the words of what was typed, at most `MAX_TOKENS`."""
+    """Return the words of what was typed, or pieces of them, at most `MAX_TOKENS`."""
     if len(typed) > MAX_TEXT:
         return []
     folded = fold(typed)
     words = words_of(folded)[:MAX_TOKENS]
     finished = bool(words) and not folded.endswith(words[-1])
-    return [
-        Token(word, finished or i < len(words) - 1, edits_allowed(word, typos))
-        for i, word in enumerate(words)
-    ]
+    tokens = []
+    for i, word in enumerate(words):
+        # A piece goes on in the next one: only the last may be the end of a phrase's word.
+        *begun, last = pieces_of(word)
+        tokens += [Token(piece, False, edits_allowed(piece, typos)) for piece in begun]
+        whole = finished or i < len(words) - 1
+        tokens.append(Token(last, whole, edits_allowed(last, typos)))
+    return tokens[:MAX_TOKENS]
 
 
 def near_words(
@@ -149,6 +155,7 @@ class WordIndex:
         skip: tuple[int, int] = (0, 0),
         left_out: np.ndarray = NONE_LEFT_OUT,
         through: Filter | None = None,
+        boosted: np.ndarray = NO_VALUES,
         keyboard: str | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Give the best phrases that have every typed word.
@@ -176,6 +183,8 @@ class WordIndex:
             Which others are left out.
         through : Filter, optional
             What does not pass it is left out; its boosts do not count.
+        boosted : int32 array, optional
+            With a filter, one of its `Filter.sets`: what lacks a value of it is left out, too.
         keyboard : {"qwerty", "qwertz", "azerty"}, optional
             The layout on which it was typed: a letter beside the right one then costs three
             quarters of an edit, a factor of 1/32.
@@ -199,7 +208,7 @@ class WordIndex:
         ids, scores = np.empty(k, np.int64), np.empty(k)
         filtered = _ALL
         if through is not None:
-            filtered = through.contexts.codes, through.wanted
+            filtered = through.contexts.codes, through.wanted, boosted
         found = best_phrases(
             (index.weight_numbers, index.weight_values),
             (self.heads, self.head_maxima),

@@ -6,7 +6,7 @@ Every range is half-open. Costs are counted in quarters of an edit.
 import numpy as np
 
 from telic.completion.engine.array_kernels import set_row
-from telic.completion.engine.filters import passes
+from telic.completion.engine.filters import has_values, passes
 from telic.completion.engine.packed_numbers import read, read_some
 from telic.completion.engine.prefix_kernels import BLOCK
 from telic.kernels import kernel
@@ -180,7 +180,8 @@ def best_phrases(
     A phrase scores its weight less `unit` for each quarter of an edit, each token by its cheapest
     word. Token t, of at most 8, may mean the words of
     ``ranges[token_start[t]:token_start[t + 1]]``. Ids from skip_lo to skip_hi are left out, those
-    that `left_out` says, if it is not empty, and what does not pass the filter.
+    that `left_out` says, if it is not empty, and what does not pass the filter or lacks a boosted
+    value.
 
     Candidates come from the token with the fewest, best first by a bound of their score: their
     weight less what this token costs, and the others at least. The search ends when the bound is
@@ -196,7 +197,7 @@ def best_phrases(
     ranges, token_start = wanted_words
     skip_lo, skip_hi = skip
     few, most, most_marked = budgets
-    codes, wanted = filtered
+    codes, wanted, boosted = filtered
     ids, scores = out
     k, found, least = len(ids), 0, np.int64(0)
     totals = np.zeros(len(token_start) - 1, np.int64)
@@ -259,7 +260,9 @@ def best_phrases(
                     size, used = size + 1, used + 1
         if len(left_out) and left_out[phrase]:
             continue
-        if not skip_lo <= phrase < skip_hi and passes(codes, wanted, phrase):
+        if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
+            continue
+        if has_values(codes, boosted, phrase):
             total = _cost_of_phrase(phrase, words, wanted_words, marked)
             if total >= 0:
                 score = values[numbers[phrase]] - unit * total
@@ -284,7 +287,7 @@ def best_phrases(
                     continue
                 if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
                     continue
-                if len(left_out) and left_out[phrase]:
+                if (len(left_out) and left_out[phrase]) or not has_values(codes, boosted, phrase):
                     continue
                 most_it_scores = values[numbers[phrase]] - unit * least
                 if found == k and (most_it_scores, -phrase) <= (scores[k - 1], -ids[k - 1]):

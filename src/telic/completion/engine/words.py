@@ -2,7 +2,9 @@
 
 import re
 import unicodedata
+from bisect import bisect_left
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,8 @@ from telic.completion.engine.fold_kernels import CODES, character, characters_in
 from telic.kernels import kernel
 
 SUFFIX = 12
-"""Longest word, in characters, that is kept of a text without spaces, from each character on."""
+"""Longest word, in characters, that is kept of a text without spaces, from each character on; a
+longer word of another script that stands there is kept whole."""
 KEPT, UNSPACED, MARK = 1, 2, 4
 """Bits of a character's kind: part of a word; of a script without spaces; a combining mark."""
 
@@ -40,6 +43,33 @@ def words_of(folded: str) -> list[str]:
         return _ASCII_WORD.findall(folded)
     kept = [c if unicodedata.category(c)[0] in "LNM" else " " for c in folded]
     return "".join(kept).split()
+
+
+def pieces_of(word: str) -> list[str]:
+    """Cut a typed word as phrases are kept: of a script without spaces in pieces of `SUFFIX`.
+
+    Each piece begins where a word of `indexed_words` may begin. Any other word is one piece.
+
+    Examples
+    --------
+    >>> pieces_of("internationally"), pieces_of("東京都千代田区霞が関一丁目")
+    (['internationally'], ['東京都千代田', '区霞が関一丁目'])
+    """
+    if len(word) <= SUFFIX or not _NO_SPACES.search(word):
+        return [word]
+    kinds = [_kind(letter) for letter in word]
+    begins = [
+        i
+        for i in range(1, len(word))
+        if (kinds[i - 1] | kinds[i]) & UNSPACED and not kinds[i] & MARK
+    ]
+    count = -(-len(word) // SUFFIX)
+    even = [i * len(word) / count for i in range(1, count)] if begins else []
+    cuts = set()
+    for at in even:
+        before = max(bisect_left(begins, at) - 1, 0)
+        cuts.add(min(begins[before : before + 2], key=lambda begin: abs(begin - at)))
+    return [word[begin:end][:SUFFIX] for begin, end in pairwise([0, *sorted(cuts), len(word)])]
 
 
 def indexed_words(text: np.ndarray, offsets: np.ndarray) -> tuple[pa.Array, np.ndarray]:
@@ -114,9 +144,13 @@ def _split(text, offsets, kinds, begins, content, ends):
                 if all_kinds & UNSPACED:
                     end = at
                     if (kind | before) & UNSPACED and not kind & MARK:
-                        for _ in range(SUFFIX):
-                            if end < p:
-                                _, end = character(text, end)
+                        length, spaced = 0, True  # no word of another script is cut
+                        while end < p:
+                            code, following = character(text, end)
+                            spaced = spaced and not kinds[code] & UNSPACED
+                            if length >= SUFFIX and not spaced:
+                                break
+                            end, length = following, length + 1
                 if end > at:
                     if write:
                         ends[count + 1] = copy_into(content, size, text[at:end])

@@ -4,6 +4,7 @@ Users are disjoint between buckets, so that sums over buckets count people too.
 """
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,14 @@ from telic.completion.learning.relevance import WINDOW
 from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, fetched
 from telic.data.phrase_rows import checked_rows
-from telic.data.pieces import Pieces, open_pieces
-from telic.data.recognised_columns import Shape
+from telic.data.pieces import (
+    NESTED,
+    Pieces,
+    open_pieces,
+    with_marks,
+    without_marks,
+)
+from telic.data.recognised_columns import Shape, refuse_late
 from telic.errors import InputError
 from telic.scale.duckdb_tasks import database, listed
 from telic.scale.partitions import RowRange, WholeFile, check_unchanged
@@ -62,7 +69,11 @@ def bucket(buckets: int, latest: int, on_bad_row: OnBadRow, source: Source, out:
     skipped: dict[str, int] = {}
     columns = list(dict.fromkeys(source.shape.roles.values()))
     rows = source.rows
-    pieces = Pieces(Path(source.name), columns, lambda names: rows.batches(list(names), BATCH))
+
+    def read(names: Sequence[str]) -> Iterator[pa.Table]:
+        return map(without_marks, rows.batches([*names, NESTED.decode()], BATCH))
+
+    pieces = Pieces(Path(source.name), columns, read)
     parts = []
     for numbers, part in checked_rows(pieces, source.shape, on_bad_row, skipped, before=rows.first):
         parts.append(_plain(part, numbers + (source.log << 40)))
@@ -88,8 +99,10 @@ def to_parquet(shape: Shape, source: WholeFile, out: Path) -> None:
     """Copy the columns of a log that play a role, as Parquet."""
     check_unchanged(source.path, source.state)
     columns = list(dict.fromkeys(shape.roles.values()))
-    writer = None
-    for piece in open_pieces(source.path).read(columns):
+    writer, pieces = None, open_pieces(source.path)
+    for piece in pieces.read(columns):
+        refuse_late(pieces, shape)
+        piece = with_marks(piece)
         writer = writer or pq.ParquetWriter(out, piece.schema)
         writer.write_table(piece)
     if writer is None:

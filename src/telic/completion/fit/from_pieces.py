@@ -185,7 +185,7 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place)
         if not name.endswith(".parquet"):
             task = partial(to_parquet, shape)
             log = WholeFile(path, state_of(place(name)))  # a log that changed is another job
-            copied = executor.map(task, [log], out=work / f"copy-{number}", ending=".parquet")
+            copied = executor.map(task, [log], out=work / f"copied-{number}", ending=".parquet")
             path = str(copied.values[0])
         found += [Source(rows, name, number, shape) for rows in row_ranges(path, 1 << 62)]
     return found

@@ -219,7 +219,7 @@ class Gathered:
     def counts(self, *, until: int | None = None) -> FormCounts:
         """Count submissions as of a moment (microseconds since 1970); by default of the end."""
         events, size = self.submissions, len(self.forms)
-        now = int(events.at.max(initial=0)) + 1 if until is None else until
+        now = events.end if until is None else until
         before = events.at < now
         recent = before & (events.at >= now - WINDOW)
         opened = np.bincount(events.query[before], events.opens[before], size) > 0

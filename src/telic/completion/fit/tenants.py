@@ -79,7 +79,8 @@ class GatheredByTenant:
             self.parts[name] = Gathered(
                 rows_of_list.of(name, own), own, min_users=min_users, duplicates=duplicates
             )
-        self._end = 1 + max(int(p.submissions.at.max(initial=0)) for p in self.parts.values())
+        counted = [part.submissions for part in self.parts.values()]
+        self._end = max(each.end for each in counted if len(each.at))
 
     @property
     def named(self) -> bool:

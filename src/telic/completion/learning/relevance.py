@@ -102,6 +102,11 @@ class Submissions:
     network: np.ndarray | None = None
     """int64 (m,): where its user was; one that is not known is a network of the user's own."""
 
+    @property
+    def end(self) -> int:
+        """The moment after the last; 0 if there is none."""
+        return int(self.at[-1]) + 1 if len(self.at) else 0
+
     @classmethod
     def gathered(
         cls,
