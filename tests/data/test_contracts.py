@@ -36,7 +36,7 @@ def test_the_hospital_log_has_the_columns_of_its_schemas():
     lists = re.findall(r"(?m)^\| `(\w+)\.parquet`[^|]*\| ([^|]*)\|", section(3))
     assert {name: re.findall(r"`(\w+)`", columns) for name, columns in lists} == {
         name: getattr(contracts, name.upper()).names
-        for name in ("accesses", "diagnoses", "providers", "access_diagnoses")
+        for name in ("accesses", "diagnoses", "providers", "access_diagnoses", "names")
     }
 
 
