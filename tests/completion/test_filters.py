@@ -158,6 +158,14 @@ def test_what_a_boost_lifts_is_found_among_many_heavier_ones(tmp_path, typed):
         assert [each.text for each in shown] == first
 
 
+@pytest.mark.parametrize("typed", ["tea", "tae"])
+def test_what_a_boost_below_one_holds_back_hides_nothing_that_has_the_word_typed(tmp_path, typed):
+    rows = [f"no {i} tea,{900 + i},en" for i in range(100)] + ["old tea,100,de", "raw tea,90,fr"]
+    (tmp_path / "teas.csv").write_text("\n".join(["title,views,language", *rows]))
+    shown = fit_files(tmp_path / "teas.csv").suggest(typed, boost={"language": {"en": 0.01}})
+    assert [each.text for each in shown][:3] == ["old tea", "raw tea", "no 99 tea"]
+
+
 def test_a_text_in_many_contexts_hides_no_other_that_has_the_word_typed(tmp_path):
     rows = "".join(f"green tea,{100 + i},shop {i}\n" for i in range(60))
     rows += "black tea,5,shop 1\ncold tea,3,shop 2\n"

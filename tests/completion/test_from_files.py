@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telic.completion import Completer, PrefixIndex, fit_files, fold
+from telic.completion import PAPER, Completer, PrefixIndex, fit_files, fold
 from telic.completion.engine.payloads import Records
 from telic.completion.fit import from_files
 from telic.completion.fit.from_files import _records_by_text, _relevance
@@ -301,6 +301,8 @@ def test_a_composition_log_is_fitted_as_ever_and_a_list_joins_it(composed, write
     alone = fit_files(composed, min_users=1)
     assert alone.model == "adaqac-online"
     assert alone.found["possible"]["feedback"] == "yes"
+    printed = fit_files(composed, min_users=1, protocol=PAPER)
+    assert (alone.words is None, printed.words is None) == (False, True)  # whose scores are no log
     rows = "title,views,url\nnew york,3,/ny\nnew delhi,1000000,/nd\n"
     both = fit_files(composed, write("titles.csv", rows), min_users=1)
     assert set(both.index.phrases(range(len(both.index)))) == {

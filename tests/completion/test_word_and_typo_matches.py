@@ -221,6 +221,21 @@ def test_what_is_said_in_several_ways_counts_as_the_best_of_them(tmp_path):
     assert found.relevance == pytest.approx(np.log1p(9))  # in “tv set” a word is only begun
 
 
+def test_typos_are_looked_for_where_few_begin_with_what_was_typed(tmp_path):
+    file = tmp_path / "titles.csv"
+    for begun, found in ((2, ["tea 0", "tea 1", "ten jars"]), (3, ["tea 0", "tea 1", "tea 2"])):
+        rows = [f"tea {i},{9 - i}" for i in range(begun)]
+        file.write_text("\n".join(["title,views", *rows, "ten jars,99"]))
+        assert texts(fit_files(file).suggest("tea")) == found
+
+
+def test_other_ways_to_say_it_have_no_typos(tmp_path):
+    (tmp_path / "titles.csv").write_text("title,views\nmy televisoin set,9\n")
+    box = replace(fit_files(tmp_path / "titles.csv"), synonyms=Synonyms((("tv", "television"),)))
+    assert texts(box.suggest("television")) == ["my televisoin set"]
+    assert texts(box.suggest("tv")) == []
+
+
 def test_a_text_in_several_contexts_comes_once_where_typos_are_boosted(tmp_path):
     rows = ["stone gardel,2,a", "stone gardel,900,b"]
     rows += [f"rock gardex {i},{500 + i},b" for i in range(60)]

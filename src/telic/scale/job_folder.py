@@ -5,7 +5,6 @@ import hashlib
 import inspect
 import json
 import os
-import pickle
 import shutil
 import socket
 import tempfile
@@ -107,8 +106,6 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
         update(f"({len(value)}".encode())
         for part in value:
             _tell(update, part)
-    elif isinstance(value, set | frozenset):  # in no order that another process would have
-        _tell(update, sorted(value, key=repr))
     elif is_dataclass(value) and not isinstance(value, type):
         for part in fields(value):
             _tell(update, getattr(value, part.name))
@@ -129,10 +126,12 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
     elif isinstance(value, TOLD_BY_REPR):
         update(f"{type(value).__name__}:{value!r};".encode())
     else:  # whose repr may show a part alone, as a data frame's does, or where it lies in memory
+        import joblib  # a tenth of a second that few jobs need
+
+        told = repr(value)
         with suppress(Exception):  # whatever its own methods raise
-            update(pickle.dumps(value, protocol=4))
-            return
-        update(f"{type(value).__name__}:{value!r};".encode())
+            told = joblib.hash(value)
+        update(f"{type(value).__name__}:{told};".encode())
 
 
 def open_folder(folder: Place, job: str, function: str) -> None:

@@ -158,18 +158,17 @@ def pairwise(
     totals = [float(counts[part].sum()) for part in rows]
     pairs_weight = totals[0] * totals[1] / (totals[0] + totals[1]) ** 2
     if loss == "logistic":
-        mean_loss = partial(_logistic, *_draw_pairs(rows, counts, max_pairs, rng))
+        mean_loss = partial(_of_drawn_pairs, *_draw_pairs(rows, counts, max_pairs, rng))
     else:
-        mean_loss = partial(_hinge, loss, rows, counts, fpr, min_tpr)
+        mean_loss = partial(_of_all_pairs, loss, rows, counts, fpr, min_tpr)
     objective = _Objective(X, counts, mean_loss, pairs_weight, beta)
     corners = SMOOTHING if loss == "hinge" else (1.0,)
     corner = corners[-1]
     w, stopped, exhausted = _descend(
         objective, corners, tol=tol, max_iter=max_iter, smooth=smooth, callback=callback
     )
-    passes = objective.passes
     if fpr[0] > 0:
-        return Solution(w, passes, stopped=stopped, exhausted=exhausted)
+        return Solution(w, objective.passes, stopped=stopped, exhausted=exhausted)
     if smooth and not stopped and small(X) and rows[0].size * rows[1].size <= SMALL_PAIRS:
         parts = [
             X[part].toarray() if sparse.issparse(X) else X[part] - objective.centre for part in rows
@@ -182,7 +181,6 @@ def pairwise(
             beta=beta,
             bend_of=partial(_bend, loss, corner),
         )
-        passes = objective.passes
     value, slopes = objective.slopes(w, corner)
     slope, noise = slope_of(X, pairs_weight * slopes)
     total = pairs_weight * value + beta / 2 * float(w @ w)
@@ -190,7 +188,8 @@ def pairwise(
     gap = float(square) / (2 * beta)
     rounded = pairs_weight * corner / 2 if loss == "hinge" else 0.0
     converged = gap <= tol * total if smooth else None
-    return Solution(w, passes, converged, gap + rounded, total + rounded, stopped, exhausted)
+    gap, total = gap + rounded, total + rounded
+    return Solution(w, objective.passes, converged, gap, total, stopped, exhausted)
 
 
 def _refuse(loss: str, fpr: tuple[float, float], min_tpr: float, beta: float) -> None:
@@ -209,7 +208,7 @@ def _refuse(loss: str, fpr: tuple[float, float], min_tpr: float, beta: float) ->
         raise InputError(f"beta: {beta!r}; the pairwise losses need beta > 0 to have an optimum.")
 
 
-def _logistic(
+def _of_drawn_pairs(
     pairs: tuple[np.ndarray, ...], share: np.ndarray, scores: np.ndarray, corner: float
 ) -> tuple[float, np.ndarray]:
     """Mean logistic loss of the drawn pairs, and its derivative by each score; no corner."""
@@ -219,7 +218,7 @@ def _logistic(
     return float(share @ np.logaddexp(0, -margins)), slopes
 
 
-def _hinge(
+def _of_all_pairs(
     loss: str,
     rows: tuple[np.ndarray, np.ndarray],
     counts: np.ndarray,
@@ -228,7 +227,7 @@ def _hinge(
     scores: np.ndarray,
     corner: float,
 ) -> tuple[float, np.ndarray]:
-    """Mean loss of all pairs in the ranges of rates, and its derivative by each score."""
+    """Mean hinge, or its square, of all pairs in the ranges of rates; derivative by each score."""
     positives, negatives = (part[np.argsort(scores[part])] for part in rows)
     positives, high = _in_range(positives, counts, min_tpr, 1.0)
     negatives, low = _in_range(negatives, counts, *fpr)

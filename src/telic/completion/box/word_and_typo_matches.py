@@ -18,6 +18,7 @@ FEW = 3
 MANY = 1_000
 """Once so many phrases were asked for, no further texts are looked for behind them."""
 UNFILTERED = [(NO_VALUES, 0.0)]
+"""In place of `Filter.sets`: no boosted values, which add nothing."""
 
 Others = Callable[[str, int], Iterable[tuple[int, float]]]
 

@@ -55,7 +55,7 @@ def longer_table(table, rows):
 def sort_once(values):
     """Sort values in place, and return a view of them, each once.
 
-    By Shell's method: numpy's own sort takes numba three seconds to compile.
+    By Shell's method: NumPy's own sort takes numba long to compile.
     """
     gap = 1
     while gap < len(values) // 3:
