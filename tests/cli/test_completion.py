@@ -564,7 +564,10 @@ def test_inspect_says_what_k_costs_in_all_and_by_tenant(telic, tmp_path):
     assert telic("completion", "fit", log, model)[0] == 0
     code, out, _ = telic("completion", "inspect", model, "--k")
     assert code == 0
-    assert "\n    3: 1 phrases, 23.1% of the submissions of named users; lost: 2, 76.9%\n" in out
+    assert (
+        "\n    3: 1 phrases, 23.1% of the submissions in logs that name users; lost: 2, 76.9%\n"
+        in out
+    )
     _, out, _ = telic("completion", "inspect", model, "--k", "--json")
     said = json.loads(out)["if k users must have submitted a phrase"]["by tenant"]
     assert set(said) == {"shop", "club"}

@@ -17,6 +17,7 @@ from telic.completion import PAPER, Completer, PrefixIndex, fit_files, fold
 from telic.completion.engine.payloads import Records
 from telic.completion.fit import from_files
 from telic.completion.fit.from_files import _records_by_text, _relevance
+from telic.completion.fit.lost_below_k_users import KEPT_BACK
 from telic.completion.fit.merged_phrases import UNSHOWN, Gathered, HeldOut
 from telic.completion.fit.sources import as_catalogue
 from telic.completion.learning.relevance import WINDOW
@@ -179,6 +180,26 @@ def test_a_query_log_is_popularity_history_and_privacy(write):
     ]
 
 
+def test_rows_without_a_user_are_one_person_who_may_be_one_of_the_others(write):
+    rows = [f"teapot,2026-01-0{d},{u}" for d, u in ((1, "a"), (2, "b"), (3, ""))]
+    rows += [f"tea,2026-01-0{d},{u}" for d, u in ((1, "a"), (2, "b"), (3, "c"), (4, ""))]
+    rows += ["my own name,2026-01-05,"] * 5
+    log = write("log.csv", "\n".join(["query,at,user", *rows]))
+    completer = fit_files(log)
+    assert texts(completer.suggest("")) == ["tea"]
+    assert completer.suggest("")[0].relevance == pytest.approx(np.log1p(4))
+    assert completer.found["queries kept back, too few users"] == 2
+    assert completer.found["of these, also in rows without a user"] == 2
+    assert completer.found[KEPT_BACK]["3"] == (
+        "1 phrases, 33.3% of the submissions in logs that name users; lost: 2, 66.7%"
+    )
+    assert set(texts(fit_files(log, min_users=2).suggest(""))) == {"tea", "teapot"}
+    assert set(texts(fit_files(log, min_users=1).suggest(""))) == {"tea", "teapot", "my own name"}
+    own = write("nobody.csv", "\n".join(["query,at", *(row.rstrip(",") for row in rows[-5:])]))
+    named = write("named.csv", "\n".join(["query,at,user", *rows[:-5]]))
+    assert set(texts(fit_files(named, own).suggest(""))) == {"tea", "my own name"}
+
+
 def test_a_list_and_a_log_count_together(write):
     catalogue = write("titles.csv", "title,views,url\nTea House,2,/h\nTeapot,3,/p\n")
     log = write("log.csv", "query,at\n" + "tea house,2026-01-01\n" * 5 + "tea tin,2026-01-01\n")
@@ -219,8 +240,8 @@ def test_entries_and_histories_by_their_definition(rows, events, until, min_user
     for form in {fold(q) for q, _ in rows} | {fold(q) for q, _, _ in before}:
         own = [(q, w) for q, w in rows if fold(q) == form]
         said = [(q, t, u) for q, t, u in before if fold(q) == form]
-        people = {u for _, _, u in said}
-        if not own and not (None in people or len(people) >= min_users):
+        people = {u for _, _, u in said} - {None}
+        if not own and {u for _, _, u in events} != {None} and max(1, len(people)) < min_users:
             continue
         recent = sum(t >= end - WINDOW for _, t, _ in said)
         expected[form] = (sum(w for _, w in own) + len(said), recent)

@@ -15,7 +15,7 @@ from telic.completion.fit import tenants
 from telic.completion.fit.lost_below_k_users import KEPT_BACK, KS, kept, said_by_k
 from telic.completion.fit.merged_phrases import FEWEST, Gathered
 from telic.completion.fit.sources import joined_logs, read_sources
-from telic.completion.fit.tenants import GatheredByTenant, name_in
+from telic.completion.fit.tenants import GatheredByTenant, _rows_of, name_in
 from telic.completion.learning.relevance import Submissions
 from telic.data.compositions import read_compositions
 from telic.data.queries import QueryLog
@@ -26,25 +26,27 @@ from telic.serve.callers.user_ids import Caller
 QUERIES = 3
 EVENT = st.tuples(
     st.integers(0, QUERIES - 1),
-    st.integers(-1, 6),  # -1: nobody is named
+    st.integers(-2, 6),  # -1: nobody is named; -2: in a catalogue
     st.integers(-1, 4),  # -1: somewhere
     st.integers(1, 5),
 )
 
 
 def support(events, query):
-    """How many people in how many places have submitted a query; all that is needed if anybody."""
+    """How many people in how many places have submitted it for sure; enough if a catalogue has."""
     own = [(user, network) for q, user, network, *_ in events if q == query]
-    if any(user < 0 for user, _ in own):
+    if any(user == -2 for user, _ in own):
         return np.inf
-    people = {user for user, _ in own}
-    places = {network if network >= 0 else ("of", user) for user, network in own}
-    return min(len(people), len(places))
+    named = [(user, network) for user, network in own if user >= 0]
+    people = {user for user, _ in named}
+    places = {network if network >= 0 else ("of", user) for user, network in named}
+    return max(min(len(people), len(places)), len(own) > 0)
 
 
 def gathered(events, min_users):
     query, user, network, count = np.array(events, np.int64).reshape(-1, 4).T
-    parts = [(np.arange(len(events)), query, user, count.astype(float))]
+    columns = query, np.maximum(user, -1), count.astype(float), user == -2
+    parts = [(np.arange(len(events)), *columns)]
     return Submissions.gathered(parts, min_users=min_users, network=network)
 
 
@@ -62,13 +64,13 @@ def test_what_is_lost_is_what_too_few_have_submitted(events, listed):
     submissions = gathered(events, 1)
     vouched = np.isin(np.arange(QUERIES), list(listed))
     said = said_by_k(kept(submissions, vouched))
-    always = listed | {q for q, user, *_ in events if user < 0}
-    own = [e for e in events if e[1] >= 0]
+    always = listed | {q for q, user, *_ in events if user == -2}
+    own = [e for e in events if e[1] != -2]
     everything = sum(e[3] for e in own)
     for k in KS:
         left = {q for q in range(QUERIES) if q in always or support(own, q) >= k}
         share = sum(e[3] for e in own if e[0] in left) / max(everything, 1)
-        words = f"{len(left)} phrases, {share:.1%} of the submissions of named users"
+        words = f"{len(left)} phrases, {share:.1%} of the submissions in logs that name users"
         assert said[str(k)].partition(";")[0] == words
 
 
@@ -204,6 +206,26 @@ def test_a_mix_is_learned_where_a_tenant_could_be_suggested_anything(tmp_path):
     assert not opened("shop", "club", "shop")
 
 
+def test_who_vouches_stays_so_when_logs_are_joined_and_cut_by_tenant(tmp_path):
+    named = [("rare", "", "shop", ""), *(("tea", f"u{i}", "club", "") for i in range(3))]
+    logs = read_sources([log(named, tmp_path / "named.csv"), *catalogue(tmp_path, "cup")]).logs
+    assert [one.vouched.tolist() for one in logs] == [[False] * 4, [True]]
+    cut = [_rows_of(one, np.array([0])) for one in logs]
+    assert [one.vouched.tolist() for one in cut] == [[False], [True]]
+    untold = [replace(one, groups={}) for one in logs]
+    assert joined_logs(untold).vouched.tolist() == [False] * 4 + [True]
+    assert joined_logs([joined_logs(untold)]).vouched.tolist() == [False] * 4 + [True]
+    box = fit_files(tmp_path / "named.csv", *catalogue(tmp_path, "cup"))
+    assert set(box.index.phrases(range(len(box.index)))) == {"tea", "cup"}
+
+
+def catalogue(folder, query):
+    """Write a log that names nobody."""
+    file = folder / "catalogue.csv"
+    file.write_text(f"query,at\n{query},2026-01-01\n")
+    return [file]
+
+
 @pytest.mark.parametrize("of_tenants", [False, True])
 def test_what_is_held_out_are_the_latest_and_what_was_before_is_said_of_them(of_tenants):
     rng = np.random.default_rng(0)
@@ -234,10 +256,10 @@ def test_what_is_held_out_are_the_latest_and_what_was_before_is_said_of_them(of_
         assert latest.opened
         assert latest.named
     assert found.held_out(FEWEST - 1) is None
-    # Where nobody is named before, all of it may be suggested.
+    # Where nobody is named before, none of it may be suggested.
     before = np.where(np.arange(m) < m - FEWEST, 0, log.user).astype(np.int32)
     nobody = type(found)(None, [replace(log, user=before)], min_users=2).held_out(FEWEST)
-    assert (nobody.opened, nobody.named) == (True, False)
+    assert (nobody.opened, nobody.named) == (False, False)
     ann = np.where(before == 0, 1, before).astype(np.int32)
     known = type(found)(None, [replace(log, user=ann)], min_users=2).held_out(FEWEST)
     assert (known.opened, known.named) == (False, True)
@@ -375,7 +397,7 @@ def test_of_a_shared_list_popularity_is_each_tenants_own(tmp_path):
     assert said["1"].startswith("3 phrases, 100.0%")  # the list's two, and lamb
     assert said["3"].startswith("2 phrases")
     assert said["by tenant"]["a"]["3"] == (
-        "0 phrases, 0.0% of the submissions of named users; lost: 1, 100.0%"
+        "0 phrases, 0.0% of the submissions in logs that name users; lost: 1, 100.0%"
     )
 
 

@@ -42,9 +42,11 @@ from telic.auc.table_ranker import Ranker
 from telic.cli import app
 from telic.completion import CAREFUL, PAPER, Replay, fit_completer, fit_files
 from telic.completion.fit import from_files, from_pieces
+from telic.completion.fit.from_pieces import CountedLog, count_logs
 from telic.completion.fit.merged_phrases import Gathered
 from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.fit.phone_models import fit_phone_models
+from telic.completion.fit.sources import read_sources
 from telic.data.compositions import read_compositions
 from telic.data.pieces import open_pieces
 from telic.data.queries import read_query_log
@@ -142,12 +144,59 @@ def test_a_log_that_names_few_users_or_none_is_counted_in_pieces(small_pieces, t
         named = np.arange(len(table)) < (3 if user == "some" else 0)
         table = table.append_column("user", pa.array(np.where(named, "u", None), pa.string()))
     pq.write_table(table, tmp_path / "log.parquet", row_group_size=250)
-    whole = fit_files(tmp_path / "log.parquet")
-    pieces = fit_files(tmp_path / "log.parquet", executor=Local(threads=1))
+    files = [tmp_path / "log.parquet"]
+    if user == "some":  # what they alone hold is not suggested, but what a catalogue has
+        files.append(tmp_path / "catalogue.csv")
+        files[1].write_text("query,at\nitem 7,2023-11-20\nitem 8,2024-02-01\n")
+    whole = fit_files(*files)
+    pieces = fit_files(*files, executor=Local(threads=1))
+    assert len(whole.index) == 2 if user == "some" else len(whole.index) > 100
+    assert sorted(whole.found.pop("files")) == sorted(pieces.found.pop("files"))
     assert pieces.found == whole.found
     for name, completer in (("whole", whole), ("pieces", pieces)):
         completer.save(tmp_path / name)
     assert contents(tmp_path / "whole") == contents(tmp_path / "pieces")
+
+
+@pytest.mark.parametrize("min_users", [1, 3])
+def test_pieces_know_at_each_moment_what_is_known_in_memory(small_pieces, tmp_path, min_users):
+    rng = np.random.default_rng(3)
+    for number, named in enumerate([0.6, 0.0]):  # the second is a catalogue
+        rows = 700 >> 3 * number
+        user = np.where(rng.random(rows) < named, rng.integers(0, 6, rows).astype(str), None)
+        at = 1_700_000_000_000_000 + rng.integers(0, 60, rows) * DAY
+        columns = {"query": [f"item {i}" for i in (rng.exponential(20, rows)).astype(int)]}
+        columns |= {"at": pa.array(at, pa.timestamp("us", tz="UTC")), "user": user.tolist()}
+        columns["count"] = rng.integers(1, 4, rows).astype(float)
+        pq.write_table(pa.table(columns), tmp_path / f"{number}.parquet")
+    files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    whole = Gathered(None, read_sources(files).logs, min_users=min_users)
+    counts = count_logs(
+        read_sources(files, in_pieces=True).unread,
+        Local(threads=1),
+        tmp_path / "job",
+        min_users=min_users,
+        latest=150,
+    )
+    pieces = CountedLog(None, counts, memory=2**30)
+    assert pieces.kept_back() == whole.kept_back()
+    split = whole.held_out(150).split
+    assert split == counts.moments.split
+    for until in (None, split):
+        one, other = whole.counts(until=until), pieces.counts(until=until)
+        assert (one.shy, one.unnamed) == (other.shy, other.unnamed)
+        assert one.unnamed < one.shy or min_users == 1
+        for name in ("popular", "recent"):
+            a, b = (
+                {
+                    form: getattr(found, name)[place]
+                    for form, place in of.forms.items()
+                    if found.opened[place]
+                }
+                for of, found in ((whole, one), (pieces, other))
+            )
+            assert a == b
+            assert len(a) < len(whole.forms) or until is None
 
 
 def test_lists_and_objects_of_json_are_told_from_text_in_pieces_too(tmp_path, monkeypatch):

@@ -46,6 +46,18 @@ class QueryLog:
     groups: dict[str, tuple[list[str | None], np.ndarray]] = field(default_factory=dict)
     """Where the log says them, ``"tenant"`` and ``"network"`` of the user: the distinct ones, and
     int32 (m,), the position of each submission's."""
+    told: np.ndarray | None = None
+    """bool (m,), what `vouched` shall be; None for what the users say."""
+
+    @property
+    def vouched(self) -> np.ndarray:
+        """Mark the submissions that count for as many users as it takes to suggest their query.
+
+        Bool (m,). They are all those of a log that names nobody, such as a catalogue. In a log that
+        names users, a row without one is of a person, too, who is perhaps one of these.
+        """
+        nobody = all(name is None for name in self.users)
+        return np.full(len(self.query), nobody) if self.told is None else self.told
 
 
 def read_queries(source: str | Path | pa.Table) -> QueryLog:

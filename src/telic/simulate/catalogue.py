@@ -67,10 +67,11 @@ class Catalogue:
         ----------
         source : pyarrow.Table or path
             A table, or a Parquet or CSV file. Only ``query`` is needed; ``count`` is 1 where
-            absent; the next rule applies where there is a column ``user``.
+            absent; the next rule applies where ``user`` names somebody.
         min_users : int, default=3
             Keep a query only if so many different users submitted it: "more than two" in section
-            2.4.1, which also keeps what one person alone searched for out of suggestions.
+            2.4.1, which also keeps what one person alone searched for out of suggestions. Rows
+            without a user are of one person at least.
 
         Returns
         -------
@@ -102,19 +103,21 @@ class Catalogue:
         else:
             count = pa.array(np.ones(len(log)))
         users = log["user"] if "user" in log.column_names else pa.nulls(len(log), pa.string())
+        named = users.null_count < len(log)
         # One thread keeps the queries in order of first appearance, so that results do not vary.
         groups = pa.table({"query": log["query"], "count": count, "user": users}).group_by(
             "query", use_threads=False
         )
         found = groups.aggregate([("count", "sum"), ("user", "count_distinct")])
         keep = pc.greater(found["count_sum"], 0.0)
-        if "user" in log.column_names:
-            keep = pc.and_(keep, pc.greater_equal(found["user_count_distinct"], min_users))
+        if named:
+            people = pc.max_element_wise(found["user_count_distinct"], 1)
+            keep = pc.and_(keep, pc.greater_equal(people, min_users))
         found = found.filter(keep)
         if not len(found):
             wanted = (
                 f"that at least {min_users} users submitted. Pass a smaller min_users."
-                if "user" in log.column_names
+                if named
                 else "with a count above 0. Bring a file with some."
             )
             raise InputError(f"{name}: none of {len(log)} rows holds a query {wanted}")

@@ -58,6 +58,18 @@ def test_users_of_one_network_do_not_pass_for_many():
         assert (shuffled.submissions.network is None) == (each is log)
 
 
+def test_exchanged_times_keep_which_submissions_vouch(make_log):
+    log = make_log(3, rows=300, users=20)
+    told = np.arange(300) % 7 == 0
+    searches = Searches(replace(log, told=told), min_users=50)  # so many users never meet
+    other = searches.shuffled_times()
+    for each in (searches, other):
+        opened = each.query[each.submissions.vouched]
+        assert sorted(set(each.query[each.opens])) == sorted(set(opened))
+    vouching = np.sort(searches.query[searches.submissions.vouched])
+    assert (np.sort(other.query[other.submissions.vouched]) == vouching).all()
+
+
 def test_submissions_that_name_nobody_have_no_session():
     log = log_of([(i, 0, "a") for i in range(0, 4000, 100)], users=(None,))
     searches = Searches(log)

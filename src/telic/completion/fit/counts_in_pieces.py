@@ -35,6 +35,8 @@ BATCH = 1 << 17
 SESSION = 30 * 60 * 1_000_000
 """Microseconds without a submission that end a user's session."""
 
+ROWS = 1 << 40
+"""More than a log has rows: a log's place times this, plus the row, numbers the rows of all."""
 PLACES = 1 << 48
 """More than there are rows: a time times this, plus the row, orders submissions."""
 
@@ -76,11 +78,15 @@ def bucket(buckets: int, latest: int, on_bad_row: OnBadRow, source: Source, out:
     pieces = Pieces(Path(source.name), columns, read)
     parts = []
     for numbers, part in checked_rows(pieces, source.shape, on_bad_row, skipped, before=rows.first):
-        parts.append(_plain(part, numbers + (source.log << 40)))
+        parts.append(_plain(part, numbers + source.log * ROWS))
     table = pa.concat_tables(parts) if parts else _plain(_no_rows(), np.empty(0, np.int64))
     out.mkdir()
     us = table["us"]
-    facts = {"rows": len(table), "skipped": skipped}
+    facts = {
+        "rows": len(table),
+        "skipped": skipped,
+        "named": len(table) - table["person"].null_count,
+    }
     if len(table):
         facts |= {"first": pc.min(us).as_py(), "last": pc.max(us).as_py()}
     (out / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
@@ -154,8 +160,16 @@ def _latest(rows: str, most: int) -> str:
     return f"SELECT * FROM {rows} ORDER BY us DESC, number DESC LIMIT {most}"
 
 
-def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Place]], out: Path) -> None:
+def count_users(
+    moments: TimeSplit,
+    catalogues: list[int],
+    forms: int,
+    found: tuple[int, list[Place]],
+    out: Path,
+) -> None:
     """Count the submissions of some users, all of them in these files.
+
+    `catalogues` are the logs that name nobody, which vouch for what they hold.
 
     Writes ``histories.parquet`` (person, form, weight, text and time of the last) and by bucket of
     form ``texts/`` (how often each spelling came) and ``people/`` (who submitted a form).
@@ -164,6 +178,7 @@ def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Place]], 
     files = [fetched(file) for file in found[1]]
     end, split = moments
     recent = {"end": end - WINDOW, "split": split - WINDOW}
+    vouched = f"list_contains({catalogues}, number // {ROWS})"
     with database(out.parent) as db:
         db.execute(
             f"""CREATE TEMP TABLE pairs AS
@@ -172,6 +187,9 @@ def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Place]], 
                 coalesce(sum(weight) FILTER (us < {split}), 0) AS early,
                 coalesce(sum(weight) FILTER (us < {split} AND us >= {recent["split"]}), 0)
                     AS early_recent,
+                bool_or({vouched}) AS vouched,
+                coalesce(bool_or({vouched}) FILTER (us < {split}), false) AS early_vouched,
+                coalesce(sum(weight) FILTER (NOT {vouched}), 0) AS named,
                 min(us) AS first_at, min(number) AS first_row,
                 max(us::HUGEINT * {PLACES} + number) AS last, max(us) AS last_at
             FROM read_parquet({listed(files)}) GROUP BY ALL"""
@@ -187,7 +205,7 @@ def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Place]], 
             db,
             """SELECT form, text, sum(weight) AS popular, sum(recent) AS recent,
                 sum(early) AS early, sum(early_recent) AS early_recent,
-                sum(weight) FILTER (person IS NOT NULL) AS named, min(first_row) AS first_row,
+                sum(named) AS named, min(first_row) AS first_row,
             FROM pairs GROUP BY ALL""",
             forms,
             out / "texts",
@@ -196,10 +214,12 @@ def count_users(moments: TimeSplit, forms: int, found: tuple[int, list[Place]], 
             db,
             f"""SELECT form, count(person) AS people,
                 count(person) FILTER (first_at < {split}) AS early_people,
-                bool_or(person IS NULL) AS vouched,
-                bool_or(person IS NULL AND first_at < {split}) AS early_vouched,
+                bool_or(vouched) AS vouched, bool_or(early_vouched) AS early_vouched,
+                bool_or(person IS NULL) AS unnamed,
+                bool_or(person IS NULL AND first_at < {split}) AS early_unnamed,
                 bool_or(first_at < {split}) AS early
-            FROM (SELECT person, form, min(first_at) AS first_at FROM pairs GROUP BY ALL)
+            FROM (SELECT person, form, min(first_at) AS first_at, bool_or(vouched) AS vouched,
+                bool_or(early_vouched) AS early_vouched FROM pairs GROUP BY person, form)
             GROUP BY form""",
             forms,
             out / "people",
@@ -261,7 +281,10 @@ def merge_forms(
         )
         db.execute(
             f"""CREATE TEMP TABLE people AS
-            SELECT form, sum(people)::BIGINT AS people, sum(early_people)::BIGINT AS early_people,
+            -- The rows without a user are of one person at least.
+            SELECT form, greatest(sum(people), 1)::BIGINT AS people,
+                greatest(sum(early_people), bool_or(early)::INT)::BIGINT AS early_people,
+                bool_or(unnamed) AS unnamed, bool_or(early_unnamed) AS early_unnamed,
                 bool_or(vouched) AS vouched, bool_or(early_vouched) AS early_vouched,
                 bool_or(early) AS early
             FROM {read("people")} GROUP BY form"""
@@ -282,6 +305,7 @@ def merge_forms(
                 any_value(vouched) OR any_value(people) >= {min_users} AS opened,
                 any_value(early_vouched) OR any_value(early_people) >= {min_users} AS early_opened,
                 any_value(p.early) AS early_seen, any_value(vouched) AS vouched,
+                any_value(unnamed) AS unnamed, any_value(early_unnamed) AS early_unnamed,
                 coalesce(any_value(sessions), 0) AS sessions
             FROM spelled s JOIN people p USING (form) LEFT JOIN ({sessions}) USING (form)
             GROUP BY form"""
@@ -290,10 +314,13 @@ def merge_forms(
             f"""COPY (SELECT * FROM forms WHERE opened OR form IN (SELECT form FROM listed))
             TO '{_q(out / "forms.parquet")}'"""
         )
+        shy = "NOT opened AND form NOT IN (SELECT form FROM listed)"
+        early_shy = "early_seen AND NOT early_opened AND form NOT IN (SELECT form FROM listed)"
         facts = {
-            "shy": "NOT opened AND form NOT IN (SELECT form FROM listed)",
-            "early_shy": "early_seen AND NOT early_opened "
-            "AND form NOT IN (SELECT form FROM listed)",
+            "shy": shy,
+            "unnamed": f"unnamed AND {shy}",
+            "early_shy": early_shy,
+            "early_unnamed": f"early_unnamed AND {early_shy}",
         }
         found = {
             name: db.execute(f"SELECT count(*) FROM forms WHERE {rule}").fetchone()[0]

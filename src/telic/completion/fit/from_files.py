@@ -467,7 +467,7 @@ def _cold(
         n=n,
         simulated=simulated,
         found=(found or {})
-        | _merging(entries.spellings - len(entries), entries.shy)
+        | _merging(entries.spellings - len(entries), entries.shy, entries.unnamed)
         | unshown_said(entries.unshown, gathered.listed.sources if gathered.listed else ()),
     )
 
@@ -601,5 +601,6 @@ def _records_by_text(
     return Records.of(ids, payloads), unshown_said(listed.places[unshown], listed.sources)
 
 
-def _merging(spellings: int, shy: int = 0) -> dict[str, Any]:
-    return {"spellings merged into others": spellings, "queries kept back, too few users": shy}
+def _merging(spellings: int, shy: int = 0, unnamed: int = 0) -> dict[str, Any]:
+    said = {"spellings merged into others": spellings, "queries kept back, too few users": shy}
+    return said | ({"of these, also in rows without a user": unnamed} if unnamed else {})

@@ -142,7 +142,13 @@ def count_logs(
         for file in sorted(part.glob("bucket=*/*.parquet")):
             by_bucket.setdefault(int(file.parent.name[7:]), []).append(file)
     files = [Files(b, by_bucket[b]) for b in sorted(by_bucket)]
-    task = partial(count_users, moments, plan["buckets"])
+    named = {
+        source.log
+        for source, part in zip(cut, dealt.values, strict=True)
+        if part is not None and facts_of(part)["named"]
+    }
+    catalogues = [log for log in range(len(logs)) if log not in named]
+    task = partial(count_users, moments, catalogues, plan["buckets"])
     counted = executor.map(task, files, out=work / "counted", skip_bad=skip_bad)
     users = [part for part in counted.values if part is not None]
     people = sorted(set(held["person"].to_pylist()) - {None})
@@ -296,7 +302,10 @@ class CountedLog(Gathered):
         texts = [""] * size
         for number, text in zip(self._place, self._table[f"{early}text"].to_pylist(), strict=True):
             texts[number] = text
-        shy = sum(facts_of(part)[f"{early}shy"] for part in self._counts.forms)
+        shy, unnamed = (
+            sum(facts_of(part)[early + name] for part in self._counts.forms)
+            for name in ("shy", "unnamed")
+        )
         return FormCounts(
             column("early" if early else "popular", float),
             column(f"{early}recent", float),
@@ -304,6 +313,7 @@ class CountedLog(Gathered):
             texts,
             column("spellings", np.int64),
             shy,
+            unnamed,
         )
 
     def held_out(self, most: int) -> HeldOut | None:

@@ -17,9 +17,9 @@ class Kept(NamedTuple):
 
     phrases: int
     submitted: float
-    """Submissions of named users that are of these phrases."""
+    """Submissions, in logs that name users, that are of these phrases."""
     everything: float
-    """All submissions of named users."""
+    """All submissions in logs that name users."""
 
 
 def kept(events: Submissions, vouched: np.ndarray) -> dict[int, Kept]:
@@ -29,17 +29,19 @@ def kept(events: Submissions, vouched: np.ndarray) -> dict[int, Kept]:
     ----------
     events : Submissions
     vouched : bool array of shape (queries,)
-        What a list has, which is suggested at every k; as is what a submission vouches for that
-        names nobody.
+        What a list has, which is suggested at every k; as is what a submission vouches for.
     """
     named, size = events.user >= 0, len(vouched)
     vouched = vouched.copy()
-    vouched[events.query[~named]] = True
+    vouched[events.query[events.vouched]] = True
     query = events.query[named]
     people = _distinct(query, events.user[named], size)
     if events.network is not None:
         people = np.minimum(people, _distinct(query, events.network[named], size))
-    count = np.bincount(query, events.count[named], size)
+    one = np.bincount(events.query, minlength=size) > 0  # whoever a row without a user is of
+    people = np.maximum(people, one)
+    counted = ~events.vouched
+    count = np.bincount(events.query[counted], events.count[counted], size)
     found = {k: vouched | (people >= k) for k in KS}
     return {
         k: Kept(int(of.sum()), float(count[of].sum()), float(count.sum()))
@@ -62,5 +64,5 @@ def said_by_k(found: dict[int, Kept]) -> dict[str, str]:
 
 def _said(kept: Kept, of: int) -> str:
     share = kept.submitted / max(kept.everything, 1e-12)
-    said = f"{kept.phrases} phrases, {share:.1%} of the submissions of named users"
+    said = f"{kept.phrases} phrases, {share:.1%} of the submissions in logs that name users"
     return f"{said}; lost: {of - kept.phrases}, {1 - share:.1%}" if of > kept.phrases else said

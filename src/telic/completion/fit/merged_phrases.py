@@ -43,6 +43,8 @@ class Entries:
     """Distinct spellings that were merged into the entries."""
     shy: int
     """Folded forms left out because fewer than `min_users` people submitted them."""
+    unnamed: int
+    """Of these, those that some row without a user has."""
     unshown: np.ndarray
     """int64: places (`telic.data.phrases.PhraseList.places`) of rows whose id or payload is not
     shown, since their entry has another's."""
@@ -64,6 +66,8 @@ class FormCounts(NamedTuple):
     """int64: distinct texts."""
     shy: int
     """Forms of no list that too few have submitted."""
+    unnamed: int
+    """Of these, those that some row without a user has."""
 
 
 class HeldOut(NamedTuple):
@@ -89,8 +93,8 @@ class Gathered:
     listed : PhraseList, optional
     logs : sequence of QueryLog
     min_users : int
-        Of a query that no list has, only what so many people submitted is an entry; a log that
-        names nobody vouches for all it holds.
+        Of a query that no list has, only what so many people submitted is an entry: see
+        `Submissions.gathered`.
     duplicates : {"raise", "add", "max"}
         What becomes of a phrase that a list gives twice with different weights.
 
@@ -129,19 +133,21 @@ class Gathered:
             query = np.array([numbers.setdefault(q, len(numbers)) for q in log.queries], np.int64)
             known = [-1 if u is None else names.setdefault(u, len(names)) for u in log.users]
             user = np.array(known, np.int64)[log.user]
-            parts.append((log.at, query[log.query], user, log.count))
+            parts.append((log.at, query[log.query], user, log.count, log.vouched))
         self.texts, self.users = list(numbers), list(names)
         self.form_of = np.array([self._form(text) for text in self.texts], np.int64)
         if not parts:
             parts = [
-                (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+                (*(np.empty(0, np.int64) for _ in range(3)), np.empty(0), np.empty(0, bool)),
             ]
-        at, query, user, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        at, query, user, count, vouched = (
+            np.concatenate(columns) for columns in zip(*parts, strict=True)
+        )
         order = np.argsort(at, kind="stable")
         self.query = query[order]
         """int64 (m,): text of each submission, in time order."""
         forms = self.form_of[self.query] if len(self.texts) else self.query
-        by_form = [(at[order], forms, user[order], count[order])]
+        by_form = [(at[order], forms, user[order], count[order], vouched[order])]
         networks, network = joined_group(logs, "network")
         self.submissions = Submissions.gathered(
             by_form, min_users=min_users, network=network[order] if networks else None
@@ -213,6 +219,7 @@ class Gathered:
             else {n: column(of, self._rows[first]) for n, of in listed.contexts.items()},
             spellings,
             counts.shy,
+            counts.unnamed,
             unshown,
         )
 
@@ -224,13 +231,16 @@ class Gathered:
         recent = before & (events.at >= now - WINDOW)
         opened = np.bincount(events.query[before], events.opens[before], size) > 0
         seen = np.bincount(events.query[before], minlength=size) > 0
+        shy = seen & ~opened & ~self.in_list
+        unnamed = np.bincount(events.query[before], events.user[before] < 0, size) > 0
         return FormCounts(
             np.bincount(events.query[before], events.count[before], size),
             np.bincount(events.query[recent], events.count[recent], size),
             opened,
             [self.texts[t] if t >= 0 else "" for t in self._spelled(before)],
             np.bincount(self.form_of, minlength=size),
-            int((seen & ~opened & ~self.in_list).sum()),
+            int(shy.sum()),
+            int((shy & unnamed).sum()),
         )
 
     @property

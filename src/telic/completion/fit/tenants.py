@@ -110,6 +110,7 @@ class GatheredByTenant:
             },
             sum(each.spellings for each in found),
             sum(each.shy for each in found),
+            sum(each.unnamed for each in found),
             np.unique(np.concatenate([each.unshown for each in found])),
         )
 
@@ -233,4 +234,5 @@ def _rows_of(log: QueryLog, rows: np.ndarray) -> QueryLog:
         user=user.astype(np.int32),
         count=log.count[rows],
         groups={name: (values, of[rows]) for name, (values, of) in log.groups.items()},
+        told=log.vouched[rows],
     )

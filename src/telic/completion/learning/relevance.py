@@ -97,6 +97,8 @@ class Submissions:
     """int32 (m,); -1 where nobody is named."""
     count: np.ndarray
     """float64 (m,)."""
+    vouched: np.ndarray
+    """bool (m,): whether it counts for as many users as it takes."""
     opens: np.ndarray
     """bool (m,): from this submission on, the query may be suggested."""
     network: np.ndarray | None = None
@@ -110,41 +112,44 @@ class Submissions:
     @classmethod
     def gathered(
         cls,
-        parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
+        parts: Sequence[tuple[np.ndarray, ...]],
         *,
         min_users: int,
         network: np.ndarray | None = None,
     ) -> "Submissions":
-        """Merge (at, query, user, count) parts and decide when each query enters the catalogue.
+        """Merge (at, query, user, count, vouched) parts and decide what opens each query.
 
         A query may be suggested once `min_users` different users have submitted it, so that no box
-        reveals one user's queries to another, or once a submission that names no user (a
-        catalogue, an aggregated log) vouches for it. With `network`, of all parts, -1 where it is
-        not known, they must have been in as many networks: many ids in one are perhaps one person.
+        reveals one user's queries to another, or once a submission of a catalogue or of an
+        aggregated log vouches for it. All others that name nobody are perhaps of one person, who
+        is perhaps one of those that are named. With `network`, of all parts, -1 where it is not
+        known, users must have been in as many networks: many ids in one are perhaps one person.
         """
-        at, query, user, count = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        order = np.argsort(at, kind="stable")
-        at, query, user, count = at[order], query[order], user[order], count[order]
-        first = first_of_network = _first(query, user)
+        columns = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        at, query, user, count, vouched = (column[order] for column in columns)
+        named = np.flatnonzero(user >= 0)
+        first = first_of_network = _first(query, user, named)
         if network is not None:
             network = network[order].astype(np.int64)
             network = np.where(network < 0, int(network.max(initial=0)) + 2 + user, network)
-            first_of_network = _first(query, network)
+            first_of_network = _first(query, network, named)
         seen = np.zeros((2, int(query.max(initial=-1)) + 1), np.int32)
-        opens = _opening(query, user, first, first_of_network, min_users, seen)
-        return cls(at, query, user, count, opens, network)
+        enough = vouched | (min_users <= 1)  # whoever submitted it is one
+        opens = _opening(query, enough, first, first_of_network, min_users, seen)
+        return cls(at, query, user, count, vouched, opens, network)
 
 
-def _first(query: np.ndarray, who: np.ndarray) -> np.ndarray:
-    """Mark the first submission of each query by each."""
-    pair = query.astype(np.int64) * (int(who.max(initial=0)) + 2) + who + 1
+def _first(query: np.ndarray, who: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Mark, among some rows, the first submission of each query by each."""
+    pair = query[rows].astype(np.int64) * (int(who.max(initial=0)) + 1) + who[rows]
     first = np.zeros(len(query), bool)
-    first[np.unique(pair, return_index=True)[1]] = True
+    first[rows[np.unique(pair, return_index=True)[1]]] = True
     return first
 
 
 @kernel
-def _opening(query, user, first_of_user, first_of_network, min_users, seen):
+def _opening(query, vouched, first_of_user, first_of_network, min_users, seen):
     """Mark the submission at which each query has enough users, in enough networks.
 
     ``seen`` begins as zeros: the users, and the networks, that each query has had.
@@ -155,8 +160,8 @@ def _opening(query, user, first_of_user, first_of_network, min_users, seen):
         q = query[e]
         before = min(users[q], networks[q])
         if before < min_users:
-            users[q] = min_users if user[e] < 0 else users[q] + first_of_user[e]
-            networks[q] = min_users if user[e] < 0 else networks[q] + first_of_network[e]
+            users[q] = min_users if vouched[e] else users[q] + first_of_user[e]
+            networks[q] = min_users if vouched[e] else networks[q] + first_of_network[e]
             opens[e] = min(users[q], networks[q]) >= min_users
     return opens
 

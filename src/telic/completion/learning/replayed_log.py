@@ -115,7 +115,7 @@ class Replay:
         of_log = np.array([number[text] for text in log.phrases], np.int32)
         self.query, self.shown = of_log[log.query], of_log[log.shown]
         parts = [
-            (log.submitted_at, self.query, log.user, np.ones(len(log))),
+            (log.submitted_at, self.query, log.user, np.ones(len(log)), np.zeros(len(log), bool)),
         ]
         if queries:
             names: dict[str | None, int] = {None: -1}
@@ -128,6 +128,7 @@ class Replay:
                     np.array([number[text] for text in queries.queries], np.int32)[queries.query],
                     np.array([names[name] for name in queries.users], np.int32)[queries.user],
                     queries.count,
+                    queries.vouched,
                 )
             )
         networks, network = joined_group([log, *([queries] if queries else [])], "network")

@@ -81,6 +81,7 @@ class Compositions(Searches):
             app[where],
             self.user[event],
             self.count[event],
+            self.submissions.vouched[event],
             self.min_users,
             None if network is None else network[event],
         ).opens

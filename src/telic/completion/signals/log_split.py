@@ -119,7 +119,7 @@ class Searches:
         person[named] = np.arange(len(named))
         query, user = number[log.query], person[log.user]
         network = log.groups["network"][1] if "network" in log.groups else None
-        events = gathered(log.at, query, user, log.count, min_users, network)
+        events = gathered(log.at, query, user, log.count, log.vouched, min_users, network)
         self.submissions = events
         self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
         self.count, self.opens = events.count, events.opens
@@ -251,7 +251,7 @@ class Searches:
         # When a query may be suggested follows the new order.
         network = self.submissions.network
         network = None if network is None else network[order]
-        columns = self.at, other.query, other.user, other.count
+        columns = self.at, other.query, other.user, other.count, self.submissions.vouched[order]
         other.submissions = gathered(*columns, self.min_users, network)
         other.opens = other.submissions.opens
         other.before = np.full(len(self), -1)
@@ -265,13 +265,15 @@ def gathered(
     query: np.ndarray,
     user: np.ndarray,
     count: np.ndarray,
+    vouched: np.ndarray,
     min_users: int,
     network: np.ndarray | None,
 ) -> Submissions:
     """Order submissions by time; those that count 0 open nothing."""
-    events = Submissions.gathered([(at, query, user, count)], min_users=min_users, network=network)
+    columns = at, query, user, count, vouched
+    events = Submissions.gathered([columns], min_users=min_users, network=network)
     counted = events.count > 0
-    columns = (events.at, events.query, events.user, events.count)
+    columns = events.at, events.query, events.user, events.count, events.vouched
     opens = np.zeros(len(at), bool)
     opens[counted] = Submissions.gathered(
         [tuple(column[counted] for column in columns)],  # type: ignore[list-item]
