@@ -147,6 +147,8 @@ def test_a_folder_is_there_once_all_its_files_are(bucket, monkeypatch):
     monkeypatch.undo()
     found = Local(threads=1).map(folder_of, [1], out=out)
     assert found.report.facts()["kept from an earlier run"] == 0
+    again = Local(threads=1).map(folder_of, [1], out=out)
+    assert again.report.facts()["kept from an earlier run"] == 1
     (part,) = found.values
     assert [str(file) for file in part.glob("b=*/*")] == [f"{out}/part-00000/b=1/one"]
     assert found.report.tasks[0].bytes == 2

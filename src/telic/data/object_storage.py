@@ -155,6 +155,15 @@ def refuse_remote(path: str | Path | Remote, option: str, why: str) -> None:
         )
 
 
+def names_in(folder: Place) -> set[str]:
+    """Return the names of what lies whole in a folder: one question for a thousand of them."""
+    if isinstance(folder, Path):
+        return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    found = _below(folder.address, recursive=False)[1]
+    files = {Path(one.path).name for one in found if one.is_file}
+    return files | {name.removesuffix(WHOLE) for name in files}
+
+
 def state_of(path: Place) -> tuple[int, int]:
     """Return the size of a file and the time of its change; OSError if there is none."""
     if isinstance(path, Path):
@@ -206,20 +215,25 @@ def fetched(path: str | Path | Remote) -> Path:
     if isinstance(found, Path):
         return Path(path)  # type: ignore[arg-type]
     copy = Path(tempfile.mkdtemp(dir=_SCRATCH.get() or _of_process())) / found.name
-    if found.state() is not None:
-        files = [(found, copy)]
-    else:
-        path, inside = _below(found.address, recursive=True)
-        names = [one.path.removeprefix(path).lstrip("/") for one in inside if one.is_file]
-        files = [(found / name, copy / name) for name in names]
-    if not files:
+    with suppress(FileNotFoundError, IsADirectoryError):
+        return _copied(found, copy)
+    path, inside = _below(found.address, recursive=True)
+    names = [one.path.removeprefix(path).lstrip("/") for one in inside if one.is_file]
+    if not names:
         raise FileNotFoundError(2, "no such file", str(found))
-    for source, target in files:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        system, path = _system(source.address)
-        with system.open_input_stream(path) as stream, target.open("wb") as taken:
-            shutil.copyfileobj(stream, taken, 1 << 22)
+    for name in names:
+        _copied(found / name, copy / name)
     return copy
+
+
+def _copied(source: Remote, target: Path) -> Path:
+    """Copy a file to this machine's disk."""
+    system, path = _system(source.address)
+    with system.open_input_stream(path) as stream:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as taken:
+            shutil.copyfileobj(stream, taken, 1 << 22)
+    return target
 
 
 @contextmanager
@@ -261,6 +275,10 @@ def _system(address: str) -> tuple[Any, str]:
 def _bucket(address: str) -> tuple[Any, str]:
     from pyarrow import ArrowInvalid, fs
 
+    if address.startswith("s3:"):
+        with suppress(ArrowInvalid):  # an Arrow of before 20 does not know the option
+            # A small file is written by one request then, not by three.
+            return fs.FileSystem.from_uri(f"{address}?allow_delayed_open=true")
     try:
         return fs.FileSystem.from_uri(address)
     except ArrowInvalid as error:  # a scheme that Arrow does not know, or a name that it refuses

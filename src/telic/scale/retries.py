@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from telic.data.object_storage import Place
+from telic.data.object_storage import Place, names_in
 from telic.errors import JobError
 from telic.scale.failures import Lost, LostWorker, failure, passing, said
 from telic.scale.job_report import JobReport, size_of
@@ -33,8 +33,10 @@ def arrivals(
         Naming the partition that failed for good, or if the cluster is lost.
     """
     finished, waiting, tried = 0, [], [0] * len(tasks)
+    folders = {task.target.parent for task in tasks if task.target is not None}
+    held = {folder / name for folder in folders for name in names_in(folder)}
     for i, task in enumerate(tasks):
-        if task.target is not None and task.target.exists():
+        if task.target in held:
             report.tasks[i].outcome = "kept"
             finished += 1
             yield i, task.target

@@ -127,10 +127,15 @@ def count_logs(
     dealt = executor.map(task, cut, out=work / "by-user", skip_bad=skip_bad)
     parts = [part for part in dealt.values if part is not None]
     by_log: list[tuple[int, dict[str, int]]] = [(0, {}) for _ in logs]
+    catalogues, facts = set(range(len(logs))), []
     for source, part in zip(cut, dealt.values, strict=True):
         if part is not None:
-            _add(by_log, source.log, facts_of(part))
-    facts = [said for part in parts if (said := facts_of(part))["rows"]]
+            said = facts_of(part)
+            _add(by_log, source.log, said)
+            if said["named"]:
+                catalogues.discard(source.log)
+            if said["rows"]:
+                facts.append(said)
     if not facts:
         raise InputError(f"{', '.join(name for name, _ in logs)}: no row can be used.")
     total = sum(said["rows"] for said in facts)
@@ -142,13 +147,7 @@ def count_logs(
         for file in sorted(part.glob("bucket=*/*.parquet")):
             by_bucket.setdefault(int(file.parent.name[7:]), []).append(file)
     files = [Files(b, by_bucket[b]) for b in sorted(by_bucket)]
-    named = {
-        source.log
-        for source, part in zip(cut, dealt.values, strict=True)
-        if part is not None and facts_of(part)["named"]
-    }
-    catalogues = [log for log in range(len(logs)) if log not in named]
-    task = partial(count_users, moments, catalogues, plan["buckets"])
+    task = partial(count_users, moments, sorted(catalogues), plan["buckets"])
     counted = executor.map(task, files, out=work / "counted", skip_bad=skip_bad)
     users = [part for part in counted.values if part is not None]
     people = sorted(set(held["person"].to_pylist()) - {None})
@@ -264,8 +263,8 @@ class CountedLog(Gathered):
         super().__init__(listed, [], duplicates=duplicates)
         self._counts = counts
         self._listed = len(self.forms)
-        files = [part / "forms.parquet" for part in counts.forms]
-        table = _joined(files)
+        self._facts = [facts_of(part) for part in counts.forms]
+        table = _joined([part / "forms.parquet" for part in counts.forms])
         self._table = table.sort_by([("first_row", "ascending")])
         texts = self._table["form"].to_pylist()
         self._place = np.array([self.forms.setdefault(f, len(self.forms)) for f in texts], np.int64)
@@ -303,7 +302,7 @@ class CountedLog(Gathered):
         for number, text in zip(self._place, self._table[f"{early}text"].to_pylist(), strict=True):
             texts[number] = text
         shy, unnamed = (
-            sum(facts_of(part)[early + name] for part in self._counts.forms)
+            sum(facts[early + name] for facts in self._facts)
             for name in ("shy", "unnamed")
         )
         return FormCounts(
@@ -366,7 +365,7 @@ class CountedLog(Gathered):
 
     def kept_back(self) -> dict[str, str]:
         """Say what is suggested if k users must have submitted it."""
-        found = [row for part in self._counts.forms for row in facts_of(part)["kept"]]
+        found = [row for facts in self._facts for row in facts["kept"]]
         everything = sum(named for _, _, named in found)
         unseen = self._listed - int((self._place < self._listed).sum())
         kept = {k: [row for row in found if row[0] >= k] for k in KS}
