@@ -10,6 +10,7 @@ import types
 import pytest
 
 import telic
+from telic.completion import fit_files
 
 ROOMS = [
     found.name
@@ -47,6 +48,22 @@ def test_no_room_loads_anything_before_a_name_is_asked_for():
 def test_a_name_loads_nothing_that_it_does_not_use(room):
     loaded = loaded_by(f"from {room} import {', '.join(LIGHT[room])}")
     assert not set(HEAVY) & set(loaded)
+
+
+def test_a_keystroke_loads_nothing_that_learns(tmp_path):
+    (tmp_path / "titles.txt").write_text("Tea\nTeapot\nSan Francisco\n")
+    fit_files(tmp_path / "titles.txt").save(tmp_path / "box")
+    loaded = loaded_by(
+        f"""from telic.completion import Completer
+completer = Completer.load({str(tmp_path / "box")!r})
+ann = completer.user("ann")
+completer.compose(ann).submit("iced tea")
+assert len(completer.compose(ann).suggest("tea", at=0.0)) == 3"""
+    )
+    # Arrow loads pandas to tell what a list is of, and numba what it compiles with.
+    known = {*HEAVY, "scipy.sparse"} - {"numba.np.arraymath"}
+    assert not known & set(loaded)
+    assert not [name for name in loaded if name.startswith(("telic.optim", "telic.completion.fit"))]
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -14,12 +14,8 @@ from telic.completion.fit.models import fit_relevance, recounted
 from telic.completion.fit.phone_models import VARIANTS, fit_phone_models
 from telic.completion.learning.adaqac import PAPER, FeedbackDesign
 from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Signals
-from telic.completion.learning.appaware import (
-    _Problem,
-    _score_moments,
-    fit_appaware,
-    score_candidates,
-)
+from telic.completion.learning.appaware import _score_moments, score_candidates
+from telic.completion.learning.appaware_weights import PRINTED, _Problem, fit_penalties
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.phone_ranker import MAX_APPS
 from telic.completion.learning.relevance import Relevance
@@ -208,7 +204,7 @@ def test_without_signals_the_scores_are_those_of_standard_exactly(phones, fitted
     for model in fitted.models.values():
         np.testing.assert_array_equal(model.scores(moments, nothing), moments.relevance)
     # and a model that saw no signals is Standard whatever the phone says
-    blind = fit_appaware(phones, fitted.relevance, nothing, CAREFUL)
+    (blind,) = fit_penalties(phones, fitted.relevance, nothing, CAREFUL, [PRINTED])
     scores = blind.scores(moments, Signals.of(phones.log))
     np.testing.assert_array_equal(scores, moments.relevance)
 
@@ -218,7 +214,7 @@ def test_the_default_fit_is_at_the_optimum_and_every_fit_says_its_gap(phones, pr
     """A few hundred compositions: plain dual ascent stops far away, and the text's passes do."""
     relevance = fit_relevance(phones, "mpc", protocol)
     signals = Signals.of(phones.log)
-    best = fit_appaware(phones, relevance, signals, protocol).fit
+    best = fit_penalties(phones, relevance, signals, protocol, [PRINTED])[0].fit
     assert best.converged
     assert best.gap <= 1e-3 * best.objective
     printed = fit_phone_models(
@@ -264,7 +260,9 @@ def test_penalties_are_tried_where_none_is_given_or_printed(
 
 def test_a_solver_that_there_is_not_is_named(phones):
     with pytest.raises(InputError, match="solver is 'guess', expected one of auto, sdca"):
-        fit_appaware(phones, Relevance.named("mpc"), Signals.of(phones.log), PAPER, solver="guess")
+        fit_penalties(
+            phones, Relevance.named("mpc"), Signals.of(phones.log), PAPER, [PRINTED], solver="guess"
+        )
 
 
 def test_variants_see_what_they_may(phones):

@@ -50,7 +50,7 @@ def serve(
     min_users: MinUsers = 3,
 ) -> None:
     """Serve a model as a search box on a page of its own, until Ctrl-C."""
-    from telic.completion import Completer, fit_files
+    from telic.completion import Completer
     from telic.serve import run, run_workers
     from telic.serve.operation.settings_sources import (
         read_settings,
@@ -86,6 +86,8 @@ def serve(
     def load() -> Completer:
         if fitted:
             return Completer.load(sources[0])
+        from telic.completion import fit_files  # what fits loads more than what serves
+
         completer = fit_files(
             *sources, columns=columns_of(column), duplicates=duplicates, min_users=min_users
         )

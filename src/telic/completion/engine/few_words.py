@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from telic.completion.engine.array_kernels import frozen
-from telic.completion.engine.encoded_phrases import bytes_and_offsets
 from telic.completion.engine.keyboards import keys_beside
 from telic.completion.engine.typos import make_trie
 from telic.completion.engine.word_index import near_words, sought
@@ -32,14 +30,12 @@ class FewWords:
     """
 
     def __init__(self, folded: Sequence[bytes]) -> None:
-        offsets = np.cumsum([0, *map(len, folded)])
-        words, self._begins = indexed_words(np.frombuffer(b"".join(folded), np.uint8), offsets)
+        words, self._begins = indexed_words(*_joined(folded))
         each = words.to_pylist()
         distinct = sorted(set(each))
         number = {word: i for i, word in enumerate(distinct)}
         self._word, self._size = np.array([number[word] for word in each], np.int64), len(distinct)
-        trie = make_trie(*bytes_and_offsets(pa.array(distinct, pa.large_binary())))
-        self._trie = tuple(map(frozen, trie))
+        self._trie = tuple(map(frozen, make_trie(*_joined(distinct))))
 
     def __len__(self) -> int:
         """Return the number of phrases."""
@@ -72,3 +68,8 @@ class FewWords:
             total += np.where(first < end, cheapest, NEVER)
         places = np.flatnonzero(total < NEVER) if tokens else np.empty(0, np.int64)
         return places, total[places]
+
+
+def _joined(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of texts and where each begins; Arrow would load pandas to tell a list."""
+    return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])

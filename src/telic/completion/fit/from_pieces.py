@@ -302,8 +302,7 @@ class CountedLog(Gathered):
         for number, text in zip(self._place, self._table[f"{early}text"].to_pylist(), strict=True):
             texts[number] = text
         shy, unnamed = (
-            sum(facts[early + name] for facts in self._facts)
-            for name in ("shy", "unnamed")
+            sum(facts[early + name] for facts in self._facts) for name in ("shy", "unnamed")
         )
         return FormCounts(
             column("early" if early else "popular", float),

@@ -11,7 +11,8 @@ from telic.choice import Elastic
 from telic.completion.fit.models import recounted
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES, Signals
-from telic.completion.learning.appaware import PRINTED, AppAware, fit_penalties
+from telic.completion.learning.appaware import AppAware
+from telic.completion.learning.appaware_weights import PRINTED, fit_penalties
 from telic.completion.learning.do_no_harm import Gate, run_checks
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TRAIN, VALID, RankedKeystrokes, Replay
