@@ -161,7 +161,6 @@ def _locks(folder: str) -> int:
     """
     if fcntl is None:
         raise OSError("this system has no such locks")
-    os.makedirs(folder, exist_ok=True)
     return os.open(Path(folder, "compiling.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 

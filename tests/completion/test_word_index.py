@@ -208,6 +208,18 @@ def test_words_near_a_token_are_all_found_with_their_least_cost(
     assert found == {word: cost for word, cost in costs.items() if cost is not None}
 
 
+def test_what_is_found_is_never_written_beyond_its_table(monkeypatch):
+    """In plain Python that is an error; compiled code would write on, and read it all the same."""
+    letters = [chr(code) for code in range(48, 123)]
+    words = sorted({"abc"[:i] + letter + "abc"[i + 1 :] for i in range(3) for letter in letters})
+    text = np.frombuffer("".join(words).encode(), np.uint8)
+    trie = make_trie(text, 3 * np.arange(len(words) + 1))
+    token, within = np.array(list(b"abc"), np.int32), near.py_func.__globals__
+    monkeypatch.setitem(within, "set_row", within["set_row"].py_func)
+    ranges = near.py_func(trie, len(words), token, 1, True, None).tolist()
+    assert sum(hi - lo for lo, hi, _ in ranges) == len(words)
+
+
 @pytest.fixture(scope="module")
 def many():
     """Thousands of phrases over words of skewed frequency: blocks of maxima, long postings."""
