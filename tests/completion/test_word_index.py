@@ -214,10 +214,12 @@ def test_what_is_found_is_never_written_beyond_its_table(monkeypatch):
     words = sorted({"abc"[:i] + letter + "abc"[i + 1 :] for i in range(3) for letter in letters})
     text = np.frombuffer("".join(words).encode(), np.uint8)
     trie = make_trie(text, 3 * np.arange(len(words) + 1))
-    token, within = np.array(list(b"abc"), np.int32), near.py_func.__globals__
+    given = trie, len(words), np.array(list(b"abc"), np.int32), 1, True, None
+    compiled, within = near(*given), near.py_func.__globals__
     monkeypatch.setitem(within, "set_row", within["set_row"].py_func)
-    ranges = near.py_func(trie, len(words), token, 1, True, None).tolist()
-    assert sum(hi - lo for lo, hi, _ in ranges) == len(words)
+    ranges = near.py_func(*given)
+    np.testing.assert_array_equal(ranges, compiled)
+    assert (ranges[:, 1] - ranges[:, 0]).sum() == len(words)
 
 
 @pytest.fixture(scope="module")
