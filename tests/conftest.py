@@ -1,3 +1,4 @@
+import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,12 @@ typer.main.get_command = typer.testing._get_command = cache(typer.main.get_comma
 def pytest_collect_file():
     """Modules with examples are those of src: to look for some here would read every test twice."""
     return [found for found in (yield) if type(found) is pytest.Module]
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays: the collector need not look through it after every test."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):
