@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
@@ -97,6 +98,10 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
     _, out, _ = telic(tmp_path / "right")
     assert "IPS" in out
     assert "in 3 interleaved compositions" in out
+    pq.write_table(pa.table({"arm": ["a", "b"], "user": ["u", "v"]}), tmp_path / "other.parquet")
+    code, _, err = telic(tmp_path / "other.parquet")
+    assert code == 2
+    assert "other.parquet: has arms, but no column 'query'. Name what" in err
     recorded_trial(tmp_path / "wrong", trial, propensity=0.5)
     code, out, err = telic(tmp_path / "wrong")
     assert code == 0

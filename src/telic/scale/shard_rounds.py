@@ -35,10 +35,10 @@ def in_rounds(
 
     See `telic.scale.Executor.rounds`.
     """
-    last, over = 0, False
-    done: list[Any] = sorted(folder.glob("round-*.npz"))
-    if done:
-        held, last = load_arrays(done[-1]), int(done[-1].stem[6:])
+    over = False
+    done = {int(path.stem[6:]): path for path in folder.glob("round-*.npz")}
+    if last := max((number for number in done if number <= max_rounds), default=0):
+        held = load_arrays(done[last])
         shared, over = _part(held, "shared"), bool(held["over"])
     while last < max_rounds and not over:
         before, here = folder / f"round-{last:05d}", folder / f"round-{last + 1:05d}"

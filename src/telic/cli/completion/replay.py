@@ -112,6 +112,14 @@ def _recorded(path: Path) -> "pa.Table":
     if not path.exists():
         raise no_such_file(path)
     try:
-        return pq.read_table(path)
+        table = pq.read_table(path)
     except pa.ArrowException:
         raise InputError(f"{path}: is no Parquet file. Name a folder or an exported log.") from None
+    wanted = ("user", "query", "keystrokes", "selected", "propensity")
+    for name in wanted if "arm" in table.column_names else ():
+        if name not in table.column_names:
+            raise InputError(
+                f"{path}: has arms, but no column {name!r}. Name what telic completion export-log "
+                "made of a service's records."
+            )
+    return table
