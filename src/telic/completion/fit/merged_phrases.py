@@ -128,7 +128,8 @@ class Gathered:
         self.users: list[str] = []
         numbers: dict[str, int] = {}
         names: dict[str, int] = {}
-        parts = []
+        nothing = np.empty(0, np.int64)
+        parts = [(nothing, nothing, nothing, np.empty(0), np.empty(0, bool))]
         for log in logs:
             query = np.array([numbers.setdefault(q, len(numbers)) for q in log.queries], np.int64)
             known = [-1 if u is None else names.setdefault(u, len(names)) for u in log.users]
@@ -136,10 +137,6 @@ class Gathered:
             parts.append((log.at, query[log.query], user, log.count, log.vouched))
         self.texts, self.users = list(numbers), list(names)
         self.form_of = np.array([self._form(text) for text in self.texts], np.int64)
-        if not parts:
-            parts = [
-                (*(np.empty(0, np.int64) for _ in range(3)), np.empty(0), np.empty(0, bool)),
-            ]
         at, query, user, count, vouched = (
             np.concatenate(columns) for columns in zip(*parts, strict=True)
         )

@@ -276,7 +276,7 @@ def gathered(
     columns = events.at, events.query, events.user, events.count, events.vouched
     opens = np.zeros(len(at), bool)
     opens[counted] = Submissions.gathered(
-        [tuple(column[counted] for column in columns)],  # type: ignore[list-item]
+        [tuple(column[counted] for column in columns)],
         min_users=min_users,
         network=None if events.network is None else events.network[counted],
     ).opens
