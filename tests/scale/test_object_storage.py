@@ -22,7 +22,7 @@ from telic.auc import FileDesign, auc_in_pieces, exact_in_pieces
 from telic.cli import app
 from telic.completion import Completer, fit_files
 from telic.completion.fit import from_files
-from telic.data.object_storage import Remote, place, upload
+from telic.data.object_storage import Remote, _system, place, upload
 from telic.errors import InputError, JobError, ModelError
 from telic.hin import Schema, network_from_arrays
 from telic.optim.admm import consensus_admm
@@ -288,3 +288,8 @@ def test_an_address_that_nobody_knows_is_named(bucket):
         fit_files(f"{bucket}/none.csv")
     assert place("C:/here").is_absolute()
     assert place(Path("s3://bucket/a/")) == Remote("s3://bucket/a")
+
+
+def test_an_address_may_say_the_region():
+    system, path = _system("s3://bucket?region=eu-west-1")
+    assert (system.region, path) == ("eu-west-1", "bucket")

@@ -278,7 +278,8 @@ def _bucket(address: str) -> tuple[Any, str]:
     if address.startswith("s3:"):
         with suppress(ArrowInvalid):  # an Arrow of before 20 does not know the option
             # A small file is written by one request then, not by three.
-            return fs.FileSystem.from_uri(f"{address}?allow_delayed_open=true")
+            more = "&" if "?" in address else "?"  # after options such as a region
+            return fs.FileSystem.from_uri(f"{address}{more}allow_delayed_open=true")
     try:
         return fs.FileSystem.from_uri(address)
     except ArrowInvalid as error:  # a scheme that Arrow does not know, or a name that it refuses
