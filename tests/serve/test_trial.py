@@ -16,7 +16,7 @@ from telic import cli
 from telic.completion.evaluation.trial import judge_interleaving, judge_trial
 from telic.data.ubi import Arm, Teams, read_ubi
 from telic.errors import InputError
-from telic.evaluate import mean_weight
+from telic.evaluate import mean_weight, wilson_interval
 from telic.serve import Settings, create_app
 from telic.serve.state.composition_recorder import Recorder
 from telic.simulate.trials import simulate_trial
@@ -140,6 +140,46 @@ def test_a_trial_that_is_right_is_not_called_wrong_one_time_in_twenty():
     assert judge_trial(table_of(trial, trial.propensity)).wrong == []
     shares = np.where(trial.arm == 0, 0.4, 0.6)
     assert judge_trial(table_of(trial, shares)).wrong == ["a", "b"]
+
+
+def choices_of(accepted, arm):
+    """What `read_ubi` gives of users with a composition each."""
+    n = len(accepted)
+    strokes = [[{"prefix": "te", "suggestions": ["ten"] if one else ["tea"]}] for one in accepted]
+    return pa.table(
+        {
+            "user": [f"{arm}{i}" for i in range(n)],
+            "query": ["ten"] * n,
+            "selected": pa.array([1 if one else None for one in accepted], pa.int16()),
+            "keystrokes": strokes,
+            "arm": [arm] * n,
+            "propensity": [0.5] * n,
+        }
+    )
+
+
+def test_arms_of_few_people_who_are_all_alike_are_worth_what_their_intervals_say():
+    rng, shares, hits = np.random.default_rng(0), (0.9, 0.8), np.zeros(3)
+    for _ in range(200):
+        parts = [choices_of(rng.random(5) < p, arm) for p, arm in zip(shares, "ab", strict=True)]
+        first, second = judge_trial(pa.concat_tables(parts)).values[:2]
+        pairs = (first.snips, shares[0]), (second.snips, shares[1]), (second.difference, -0.1)
+        hits += [value.low <= truth <= value.high for value, truth in pairs]
+    assert (hits >= 0.94 * 200).all()
+
+
+def test_the_interval_of_people_who_are_all_alike_is_wilsons():
+    rows = pa.concat_tables([choices_of([True] * 4, "a"), choices_of([True, False] * 3, "b")])
+    found = judge_trial(rows, first="b")
+    other, alike = found.values[:2]
+    low, high = wilson_interval(1.0, 4)
+    assert (alike.snips.value, alike.snips.low, alike.snips.high) == (1.0, low, high)
+    assert alike.difference.value == pytest.approx(0.5)
+    assert 0.5 - alike.difference.low == pytest.approx(np.hypot(1 - low, other.snips.high - 0.5))
+    assert alike.difference.high - 0.5 == pytest.approx(0.5 - other.snips.low)
+    everybody = judge_trial(pa.concat_tables([choices_of([True] * 3, arm) for arm in "ab"]))
+    assert everybody.observed["acceptance"].low == wilson_interval(1.0, 6)[0]
+    assert everybody.values[1].difference.low < -0.4
 
 
 def test_one_user_does_not_tell_whether_propensities_are_right(tmp_path):

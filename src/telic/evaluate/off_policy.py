@@ -92,7 +92,9 @@ def snips(
     """Estimate as `ips`, with the weights made to have mean one: biased a little, varies less.
 
     ``Σ w r / Σ w``; takes and raises what `ips` does, and raises InputError if the target policy
-    would have made none of the choices.
+    would have made none of the choices. Where all rewards that it counts are alike, the interval
+    has no width: their spread does not say how far users differ (`wilson_interval` does, of rewards
+    from 0 to 1).
 
     Examples
     --------

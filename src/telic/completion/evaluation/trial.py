@@ -8,7 +8,15 @@ import pyarrow as pa
 
 from telic.completion.engine.folding import place_among
 from telic.errors import InputError
-from telic.evaluate import Interleaved, Value, ips, mean_weight, preference, snips
+from telic.evaluate import (
+    Interleaved,
+    Value,
+    ips,
+    mean_weight,
+    preference,
+    snips,
+    wilson_interval,
+)
 from telic.evaluate.paired import difference_interval
 from telic.report.table import Table
 
@@ -117,11 +125,12 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
     user = np.array(table["user"].to_pylist(), object)
     values, observed = [], {}
     for measure, reward in zip(MEASURES, _rewards(table), strict=True):
-        observed[measure] = ips(reward, propensity, propensity, user)
+        everybody = ips(reward, propensity, propensity, user)
+        observed[measure] = _unless_alike(everybody, reward)
         base: Value | None = None
         for name in arms:
             own = arm == name
-            found = snips(reward, propensity, own, user)
+            found = _unless_alike(snips(reward, propensity, own, user), reward[own])
             values.append(
                 ArmValue(
                     measure,
@@ -131,12 +140,37 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
                     float(reward[own].mean()),
                     ips(reward, propensity, own, user),
                     found,
-                    found.less(base) if base else None,
+                    _difference(found, base) if base else None,
                 )
             )
             base = base or found
     weights = {name: mean_weight(propensity, arm == name, user, level=CERTAIN) for name in arms}
     return TrialResult(len(table), len(set(user)), observed, values, weights)
+
+
+def _unless_alike(found: Value, reward: np.ndarray) -> Value:
+    """Return an estimate; where all rewards are alike, with Wilson's interval for so many users.
+
+    Their spread, which is none, does not say how far users differ: a few are alike by chance.
+    Rewards lie between 0 and 1, where none vary more than those that are one or the other.
+    """
+    if found.groups < 2 or np.ptp(reward):
+        return found
+    low, high = wilson_interval(float(reward[0]), found.groups)
+    return replace(found, low=low, high=high, pull=np.zeros_like(found.pull))
+
+
+def _difference(found: Value, base: Value) -> Value:
+    """Return how far an arm is above another; if all of one are alike, from both intervals.
+
+    That is Newcombe's tenth method (Statistics in Medicine 17, 1998, 873).
+    """
+    difference = found.less(base)
+    if found.pull.any() and base.pull.any():
+        return difference
+    below = np.hypot(found.value - found.low, base.high - base.value)
+    above = np.hypot(found.high - found.value, base.value - base.low)
+    return replace(difference, low=difference.value - below, high=difference.value + above)
 
 
 @dataclass(frozen=True)
