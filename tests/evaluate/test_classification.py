@@ -13,6 +13,7 @@ from telic.evaluate.classification import (
     partial_auc,
     roc_auc,
 )
+from telic.evaluate.wilson import wilson_interval
 
 ROWS = st.lists(
     st.tuples(st.booleans(), st.integers(-4, 4), st.integers(1, 3)), min_size=2, max_size=30
@@ -161,6 +162,19 @@ def test_the_p_value_of_a_difference_is_that_of_swapping_the_rankings():
         assert found.p_value == pytest.approx(expected, abs=0.05)
         assert auc_difference(y, b, a).p_value == pytest.approx(found.p_value)
         assert auc_difference(y, b, a).difference == pytest.approx(-found.difference)
+
+
+@pytest.mark.parametrize("scale", ["logit", "identity"])
+def test_where_all_pairs_are_right_the_interval_still_covers(scale):
+    rng, distance = np.random.default_rng(5), 3.0
+    true = stats.norm.cdf(distance / np.sqrt(2))
+    y = np.arange(13) < 5
+    found = [auc_interval(y, rng.normal(size=13) + distance * y, scale=scale) for _ in range(300)]
+    perfect = [one for one in found if one.auc == 1]
+    assert len(perfect) > 100
+    assert {one.low for one in perfect} == {wilson_interval(1.0, 5)[0]} != {1.0}
+    assert all(one.low <= true <= one.high for one in perfect)
+    assert auc_interval(~y, y, scale=scale, level=0.8)[:3] == (0, *wilson_interval(0, 5, level=0.8))
 
 
 def test_standard_errors_hold_where_samples_are_tiny():

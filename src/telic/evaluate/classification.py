@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 
 from telic.errors import InputError
 from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.wilson import wilson_interval
 from telic.kernels import kernel
 
 
@@ -108,8 +109,9 @@ def auc_interval(
         Confidence, in (0, 1).
     scale : {"logit", "identity"}, default "logit"
         Where the estimate is taken as normal. "identity" is DeLong's own interval (cut at 0
-        and 1); "logit" covers better near 1. At AUC 0 or 1 the variance is 0 and either
-        interval is a single point.
+        and 1); "logit" covers better near 1. At AUC 0 or 1 DeLong's variance is 0, which says
+        nothing of rows to come: the interval is Wilson's there, of as many pairs as can be formed
+        in which no row comes twice.
     pos_label : label, optional
         As for `roc_auc`.
 
@@ -141,6 +143,8 @@ def auc_interval(
     if scale == "logit" and 0 < auc < 1:
         center, half = logit(auc), width / (auc * (1 - auc))
         bounds = expit(center - half), expit(center + half)
+    elif auc in (0, 1):
+        bounds = wilson_interval(auc, min(n_high, n_low), level=level)
     else:
         bounds = max(auc - width, 0.0), min(auc + width, 1.0)
     return AUCInterval(float(auc), float(bounds[0]), float(bounds[1]), error)
