@@ -2,6 +2,8 @@
 
 import sys
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -156,9 +158,30 @@ def test_a_request_is_a_span_without_its_parameters(completer, settings):
 
 def test_spans_go_out_under_our_name(monkeypatch):
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    provider = traces._exporting()
-    assert provider.resource.attributes["service.name"] == "telic"
-    provider.shutdown()
+    sent = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self):
+            sent.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *words):
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Collector) as collector:
+        monkeypatch.setenv(
+            "OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}"
+        )
+        Thread(target=collector.handle_request, daemon=True).start()
+        provider = traces._exporting()
+        provider.get_tracer("telic.serve").start_span("GET /healthz").end()
+        assert provider.force_flush(20_000)
+        provider.shutdown()
+    ((path, content),) = sent
+    assert path == "/v1/traces"
+    assert b"telic" in content
+    assert b"GET /healthz" in content
     monkeypatch.setitem(sys.modules, "opentelemetry.propagate", None)
     with pytest.raises(InputError, match=r"--traces needs .*pip install telic\[telemetry\]"):
         traces.Traced(None)
