@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from telic.completion.engine.folding import fold
+from telic.completion.fit.sources import joined_logs
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Replay
@@ -112,7 +113,9 @@ def test_candidates_by_definition(make_table, name, catalogue, lists):
         early = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
         who = [None, "user 0", "user 0", "user 1", "somebody else"]
         texts = ["newton", "new delhi", "new delhi", "new delhi", "paris"]
-        queries = read_queries(pa.table({"query": texts, "at": [early] * 5, "user": who}))
+        table = pa.table({"query": texts, "at": [early] * 5, "user": who})
+        listed, named = table.slice(0, 1), table.slice(1)  # a log that names nobody vouches
+        queries = joined_logs([read_queries(listed), read_queries(named)])
         events += [(int(early.timestamp() * 1e6), q, u) for q, u in zip(texts, who, strict=True)]
     replay = Replay(log, queries=queries).over(lists)
     texts = replay.index.phrases(range(len(replay.index)))
