@@ -347,6 +347,34 @@ def test_decimals_that_are_multiples_stay_and_coarser_widths_join_what_finer_one
         assert found == [(n - n % step) / 100 for n in hundredths]
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()])
+@pytest.mark.parametrize("width", [7, 100, 1000])
+def test_numbers_of_few_bits_are_rounded_as_others(kind, width):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    values = [-128, -1, 0, 99, 127, None]
+    nodes = {"id": range(6), "x": pa.array(values, kind)}
+    network = network_from_arrays(schema, {"user": nodes}, {})
+    found = generalise(network, attribute="x", width=width).nodes["user"]["x"].to_pylist()
+    assert found == [None if x is None else x // width * width for x in values]
+
+
+def test_a_multiple_that_needs_more_than_64_bits_is_refused():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    network = network_from_arrays(schema, {"user": {"id": [1, 2], "x": [-(2**63), 5]}}, {})
+    with pytest.raises(InputError, match="64 bits"):
+        generalise(network, attribute="x", width=3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("width", [2, 0.5])
+def test_infinite_numbers_stay_infinite(width):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    nodes = {"id": [1, 2, 3], "x": [np.inf, -np.inf, 2.0]}
+    network = network_from_arrays(schema, {"user": nodes}, {})
+    found = generalise(network, attribute="x", width=width).nodes["user"]["x"].to_pylist()
+    assert found == [np.inf, -np.inf, 2.0]
+
+
 def test_numbers_are_rounded_down_and_not_to_the_nearest_however_many_digits_they_have():
     values = [1_700_000_000.119, 1_700_000_000.999, 123_456.7899]
     schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})

@@ -12,9 +12,11 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from telic.hin import LinkType, Network, Rule, Schema, induced, network_from_arrays
 from telic.hin.samples import neighbours
+from telic.privacy.anonymisers.ids import replace_ids
 from telic.privacy.anonymisers.perturb_links import perturb_links
 from telic.privacy.utility import analyses
 from telic.privacy.utility.utility_loss import (
+    STRUCTURE_USERS,
     UtilityLoss,
     _clustering,
     _prediction,
@@ -142,6 +144,23 @@ def test_the_whole_is_put_together_of_its_parts():
     assert utility_loss(network, strangers, seed=2).links > loss.links
     nobody = induced(network, {"user": np.empty(0, int)})
     assert utility_loss(nobody, nobody).total() == 0
+
+
+@pytest.mark.parametrize("links", [([], []), ([5], [5])])
+def test_a_network_of_one_user_loses_nothing_to_itself(links):
+    schema = Schema({"user": {}}, (LinkType("f", "user", "user", self_links=True),))
+    ends = tuple(pa.array(end, pa.int64()) for end in links)
+    network = network_from_arrays(schema, {"user": {"id": [5]}}, {"f": ends})
+    assert utility_loss(network, network).total() == 0
+
+
+def test_a_sample_is_compared_with_a_release_of_other_ids():
+    rng = np.random.default_rng(3)
+    n = STRUCTURE_USERS + 50
+    schema = Schema({"user": {}}, (LinkType("f", "user", "user", self_links=True),))
+    rows = np.nonzero(rng.random((n, n)) < 3 / n)
+    network = network_from_arrays(schema, {"user": {"id": np.arange(n)}}, {"f": rows})
+    assert utility_loss(network, replace_ids(network, node_type="user")).total() == 0
 
 
 def test_a_half_without_links_asks_nothing():

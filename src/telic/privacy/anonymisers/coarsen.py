@@ -128,11 +128,19 @@ def generalise(
 def _multiples(values: np.ndarray, width: float) -> np.ndarray:
     """Return the largest multiples of a width that are not above each value."""
     if isinstance(width, int):
-        return values - values % width
+        # A table may hold numbers of 8 bits, which have few multiples.
+        values = values.astype({"i": np.int64, "u": np.uint64, "f": float}[values.dtype.kind])
+        with np.errstate(invalid="ignore"):
+            coarse = np.where(np.isinf(values), values, values - values % width)
+        if (coarse > values).any():
+            raise InputError(f"a multiple of {width} below some values needs more than 64 bits.")
+        return coarse
     quotient = values.astype(float) / width
     near = np.round(quotient)
     # 0.3 / 0.1 is below 3 by rounding, and 6 * 0.1 above 0.6: decimals are what people mean.
-    same = np.abs(quotient - near) <= 4 * np.finfo(float).eps * np.maximum(np.abs(quotient), 1)
+    with np.errstate(invalid="ignore"):  # infinite ones stay
+        apart = np.abs(quotient - near)
+    same = apart <= 4 * np.finfo(float).eps * np.maximum(np.abs(quotient), 1)
     return np.array([float(f"{x:.15g}") for x in np.where(same, near, np.floor(quotient)) * width])
 
 

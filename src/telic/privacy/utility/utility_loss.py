@@ -12,7 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, induced
-from telic.hin.samples import by_ids, neighbours, sample
+from telic.hin.links import Positions
+from telic.hin.samples import neighbours, sample
 from telic.privacy.attacks.score import same_ids
 from telic.privacy.protected import attribute_codes, own_links, target_type
 from telic.privacy.utility.analyses import community_loss, model_loss, ranking_loss, readings
@@ -144,7 +145,9 @@ def _structure(
         own = own_links(network.schema, node_type)
         mode = "snowball" if any(len(network.links[name]) for name in own) else "uniform"
         part = sample(network, STRUCTURE_USERS, mode=mode, node_type=node_type, seed=seed)
-        network, release = part, by_ids(release, part.ids(node_type), node_type=node_type)
+        # The release stands in the network's order; it may have other ids.
+        place = Positions(network.ids(node_type)).find(part.ids(node_type), "sample")
+        network, release = part, induced(release, {node_type: place})
     return network, release
 
 
