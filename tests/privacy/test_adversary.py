@@ -166,6 +166,32 @@ def test_links_to_films_give_everybody_away():
     assert rows[-1].risk == 1
 
 
+def cinema(attribute):
+    """People with one attribute, and the films that they saw."""
+    nodes = {
+        "user": {"attributes": {attribute: "exact"}},
+        "film": {"attributes": {"year": "exact"}},
+    }
+    saw = {"name": "saw", "source": "user", "target": "film"}
+    schema = Schema.parse({"nodes": nodes, "links": [saw]})
+    people = {"id": [1, 2, 3], attribute: ["x", "x", "y"]}
+    films = {"id": [1, 2], "year": [1980, 1990]}
+    links = {"saw": ([1, 2, 3], [1, 2, 2])}
+    return network_from_arrays(schema, {"user": people, "film": films}, links)
+
+
+@pytest.mark.parametrize("name", ["node type", "film.id", "city"])
+def test_an_attribute_may_have_any_name(name):
+    network = cinema(name)
+    prepared = Auxiliary(network, Adversary.of(network, node_type="user"))
+    assert attack(prepared, network).sizes[:2].tolist() == [[2, 2, 1], [1, 1, 1]]
+
+
+def test_two_attributes_of_one_name_are_refused():
+    with pytest.raises(InputError, match=r"'film\.year' may be one of 'user' or of 'film'"):
+        Adversary.of(cinema("film.year"), node_type="user")
+
+
 def test_words_name_all_that_is_seen_and_what_is_not():
     network = films(np.random.default_rng(1))
     everything = Adversary.of(network, node_type="user")

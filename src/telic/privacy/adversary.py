@@ -108,11 +108,16 @@ class Adversary:
         schema = release.schema
         names = link_types(schema, links)
         strengths = {name: schema.link(name).strength for name in names}
-        every = {
-            _label(node_type, kind, name): (kind, name, rule)
-            for kind, table in schema.nodes.items()
-            for name, rule in table.items()
-        }
+        every: dict[str, tuple[str, str, Rule]] = {}
+        for kind, table in schema.nodes.items():
+            for name, rule in table.items():
+                label = _label(node_type, kind, name)
+                if label in every:
+                    raise InputError(
+                        f"attribute {label!r} may be one of {every[label][0]!r} or of {kind!r}. "
+                        "Rename one of the two."
+                    )
+                every[label] = (kind, name, rule)
         # A column that the schema does not name can be asked for, and is then exact.
         for name in release.nodes[node_type].column_names:
             if name != "id":

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.hin import Network, Schema, induced, network_from_arrays
 from telic.privacy import Adversary, inference, two_releases
+from telic.privacy.anonymisers.coarsen import drop_strengths
 from telic.privacy.attacks.measured_attack import measured_attack
 from telic.privacy.attacks.two_releases import _of_some
 from telic.privacy.risk.risks import measure
@@ -94,6 +95,24 @@ def test_what_is_there_to_infer_is_found_and_the_control_gains_nothing():
     assert inference(town(rng, 2000, by_city=0.9), "vote", adversary=seen).gains["alike"][1] > 0.3
 
 
+def test_links_that_the_intruder_does_not_see_tell_nothing():
+    rng = np.random.default_rng(0)
+    net = town(rng, 200, homophily=0.9)
+    blind = inference(net, "vote", adversary=Adversary.of(net, links=[]))
+    assert blind.gains["linked"] == blind.control["linked"]
+    chain = network_from_arrays(
+        SCHEMA,
+        {"user": {"id": [1, 2, 3], "city": [0, 0, 0], "vote": [0, 0, 1]}},
+        {"knows": ([1, 3], [2, 1])},
+    )
+    # Seen both ways, the first has two friends who differ; out-links alone show the one alike.
+    gains = [
+        inference(chain, "vote", adversary=Adversary.of(chain, in_links=ways)).gains["linked"][0]
+        for ways in (True, False)
+    ]
+    assert gains == pytest.approx([(0.5 + 1 + 0) / 3 - 2 / 3, (1 + 1 + 0) / 3 - 2 / 3])
+
+
 def test_an_attribute_that_is_not_published_cannot_be_asked_for():
     with pytest.raises(InputError, match="'shoe' is not published"):
         inference(town(np.random.default_rng(0), 5), "shoe")
@@ -142,6 +161,19 @@ def test_a_release_is_matched_with_itself_and_nobody_with_strangers():
     rest = induced(net, {"user": np.arange(30, 60)})
     with pytest.raises(InputError, match="is in the second"):
         two_releases(part, rest)
+
+
+def test_rows_are_joined_where_one_release_leaves_out_strengths():
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {}},
+            "links": [{"name": "knows", "source": "user", "target": "user", "strength": "exact"}],
+        }
+    )
+    links = {"knows": ([1, 2], [2, 3], [5, 6])}
+    net = network_from_arrays(schema, {"user": {"id": [1, 2, 3]}}, links)
+    less = drop_strengths(net)
+    assert [two_releases(*pair).matched for pair in ((net, less), (less, net))] == [1, 1]
 
 
 @pytest.mark.parametrize(("dropped", "distance"), [("vote", 0), ("knows", 1)])

@@ -329,6 +329,28 @@ def test_a_value_that_nobody_has_matches_nobody_in_whatever_column():
             assert result.sizes.tolist() == [[0]]
 
 
+@pytest.mark.parametrize("values", [[0.0, np.inf, -np.inf], [0.0, np.inf, -np.inf, None]])
+@pytest.mark.parametrize("rule", ["exact", "at_least", "at_most", {"tolerance": 1}])
+def test_an_infinite_number_matches_itself(values, rule):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": rule}}}, "links": []})
+    nodes = {"id": range(len(values)), "x": values}
+    network = network_from_arrays(schema, {"user": nodes}, {})
+    found = attack(Auxiliary(network, Adversary.of(network)), network)
+    assert found.contains(np.arange(len(values)), 0).all()
+
+
+@pytest.mark.parametrize("rule", ["exact", "at_least"])
+def test_a_column_of_missing_values_alone_matches_missing_ones(rule):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": rule}}}, "links": []})
+    empty, some = (
+        network_from_arrays(schema, {"user": {"id": [1, 2], "x": x}}, {})
+        for x in (pa.nulls(2), pa.array([None, 5]))
+    )
+    adversary = Adversary.of(some)
+    assert attack(Auxiliary(empty, adversary), some).sizes.tolist() == [[2, 0]]
+    assert attack(Auxiliary(some, adversary), empty).sizes.tolist() == [[1, 1]]
+
+
 def test_a_user_claimed_twice_is_settled_for_nobody():
     schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "at_least"}}}, "links": []})
     auxiliary = network_from_arrays(schema, {"user": {"id": [1, 2, 3], "x": [1, 5, 9]}}, {})

@@ -8,10 +8,9 @@ from scipy.sparse import csr_array
 from telic.errors import InputError
 from telic.evaluate.paired import difference_interval
 from telic.hin import Network
-from telic.hin.samples import neighbours
 from telic.privacy.adversary import Adversary
 from telic.privacy.merged_types import flatten
-from telic.privacy.protected import attribute_codes
+from telic.privacy.protected import attribute_codes, own_links
 from telic.privacy.risk.views import farthest
 
 WAYS = {
@@ -87,7 +86,7 @@ def inference(
     blind = replace(adversary, attributes={**adversary.attributes, kind: left})
     view = farthest(flatten(release, blind), blind)[: len(truth)]
     alike = np.unique(view, return_inverse=True)[1]
-    linked = neighbours(release, kind)
+    linked = _linked(release, adversary)
     commonest = (truth == np.bincount(truth).argmax()).astype(float)
     shuffled = np.random.default_rng(seed).permutation(truth)
     gains, control = (
@@ -98,6 +97,17 @@ def inference(
         for shown in (truth, shuffled)
     )
     return Inference(attribute, float(commonest.mean()), gains, control)
+
+
+def _linked(release: Network, adversary: Adversary) -> csr_array:
+    """Return with whom each user is linked, as far as the adversary sees it."""
+    n = release.size(adversary.node_type)
+    around = csr_array((n, n), dtype=np.int64)
+    for name in own_links(release.schema, adversary.node_type):
+        if name in adversary.links:
+            matrix = release.links[name].matrix(n)
+            around = around + (matrix + matrix.T if adversary.in_links else matrix)
+    return csr_array(around)
 
 
 def _hits(

@@ -39,9 +39,9 @@ class _Column:
     alone: whether it is missing is one more exact column (`missing`), its value is then 0.
     """
 
-    def __init__(self, column: Column, *, missing: bool = False) -> None:
+    def __init__(self, column: Column, place: int, *, missing: bool = False) -> None:
         self.name, self.rule, values = column
-        self.missing = missing
+        self.place, self.missing = place, missing
         self.exact = missing or self.rule.kind == "exact"
         if self.exact:
             values = self._missing(values) if missing else values
@@ -51,12 +51,14 @@ class _Column:
         else:
             self.codes = self._numbers(values)
             self.gaps = bool(np.isnan(self.codes).any())
-            self.codes = np.nan_to_num(self.codes)
+            self.codes = _no_gaps(self.codes)
 
     def _numbers(self, column: pa.ChunkedArray) -> np.ndarray:
-        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        kind = column.type
+        # A column of missing values alone may have no type.
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
             raise InputError(
-                f"attribute {self.name!r} is {column.type}: rule {self.rule.kind!r} compares "
+                f"attribute {self.name!r} is {kind}: rule {self.rule.kind!r} compares "
                 "numbers. Use 'exact' or 'ignore'."
             )
         return pc.cast(column, pa.float64(), safe=False).to_numpy()
@@ -69,23 +71,31 @@ class _Column:
         if not self.exact:
             numbers = self._numbers(column)
             if self.gaps:
-                numbers = np.nan_to_num(numbers)
+                numbers = _no_gaps(numbers)
             low, high = self.rule.bounds(numbers)
             gap = np.isnan(numbers)
             return np.where(gap, np.nan, low), np.where(gap, np.nan, high)
         if self.missing:
             column = self._missing(column)
-        if column.type != self.values.type:
+        values = self.values
+        if pa.types.is_null(values.type):
+            values = values.cast(column.type)
+        if column.type != values.type:
             try:
-                column = pc.cast(column, self.values.type)
+                column = pc.cast(column, values.type)
             except pa.ArrowInvalid:
                 raise InputError(
-                    f"attribute {self.name!r} is {self.values.type} in the auxiliary network and "
+                    f"attribute {self.name!r} is {values.type} in the auxiliary network and "
                     f"{column.type} in the target. Write both alike."
                 ) from None
-        index = pc.index_in(column, value_set=self.values)
+        index = pc.index_in(column, value_set=values)
         codes = pc.fill_null(index, -1).to_numpy().astype(np.float64)
         return codes, codes
+
+
+def _no_gaps(numbers: np.ndarray) -> np.ndarray:
+    """Write 0 for NaN; infinite numbers stay, as they match themselves."""
+    return np.nan_to_num(numbers, posinf=np.inf, neginf=-np.inf)
 
 
 class Auxiliary:
@@ -107,10 +117,10 @@ class Auxiliary:
         self.adversary = adversary
         flat = flatten(network, adversary, "auxiliary")
         self.size, self.total = flat.protected, flat.size
-        columns = [_Column(column) for column in flat.columns]
+        columns = [_Column(column, place) for place, column in enumerate(flat.columns)]
         columns += [
-            _Column(column, missing=True)
-            for column, built in zip(flat.columns, columns, strict=True)
+            _Column(flat.columns[built.place], built.place, missing=True)
+            for built in columns
             if not built.exact and built.gaps
         ]
         self._columns = sorted(columns, key=lambda column: not column.exact)
@@ -192,10 +202,9 @@ class Auxiliary:
         self, target: Flat, wanted: np.ndarray, max_pairs: float = np.inf
     ) -> CandidateSets:
         """Return the candidates of the `wanted` targets by profile alone (distance 0)."""
-        values = {column.name: column.values for column in target.columns}
         lows, highs = [], []
         for column in self._columns:
-            low, high = column.bounds(values[column.name])
+            low, high = column.bounds(target.columns[column.place].values)
             lows.append(low)
             highs.append(high)
         n = target.size

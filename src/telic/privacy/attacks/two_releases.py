@@ -100,7 +100,7 @@ def two_releases(
         first=_of_some(codes[0], there),
         second=_of_some(codes[1], place[there]),
         joined=measure(both),
-        matched=_matched(first, second, _in_both(adversary, later), place, there),
+        matched=_matched(first, second, _in_both(adversary, later, second), place, there),
     )
 
 
@@ -117,8 +117,8 @@ def _of_some(codes: np.ndarray, people: np.ndarray) -> Measures:
     )
 
 
-def _in_both(first: Adversary, second: Adversary) -> Adversary:
-    """Take from the first what the second does not see."""
+def _in_both(first: Adversary, second: Adversary, release: Network) -> Adversary:
+    """Take from the first what the second does not see, or what the second release lacks."""
     return replace(
         first,
         attributes={
@@ -126,7 +126,11 @@ def _in_both(first: Adversary, second: Adversary) -> Adversary:
             for kind, seen in first.attributes.items()
             if kind in second.attributes
         },
-        links={name: rule for name, rule in first.links.items() if name in second.links},
+        links={
+            name: None if release.links[name].strength is None else rule
+            for name, rule in first.links.items()
+            if name in second.links
+        },
         known_ids=tuple(kind for kind in first.known_ids if kind in second.known_ids),
     )
 
