@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from telic.errors import InputError
@@ -171,3 +173,89 @@ def test_keys_that_are_text_in_one_table_alone_are_named(folder, tmp_path):
     (tmp_path / "orders.csv").write_text("customer,sku,pieces,shop\n07,p1,2,north\n8,p2,1,north\n")
     with pytest.raises(InputError, match=r"orders\.csv: column 'customer': row 1: id '07' is"):
         read_tables(folder())
+
+
+def visits(folder, kind="csv", **files):
+    """Two tables of visits to places that have no table of their own."""
+    (folder / "users.csv").write_text("id\n1\n2\n")
+    for name, content in files.items():
+        if isinstance(content, str):
+            (folder / f"{name}.csv").write_text(f"who,place\n{content}")
+        else:
+            pq.write_table(content, folder / f"{name}.parquet")
+    links = [
+        {"name": name, "file": file, "source": ["who", "user"], "target": ["place", "place"]}
+        for name, file in (("june", f"june.{kind}"), ("july", "july.csv"))
+    ]
+    nodes = {"user": {"file": "users.csv"}, "place": {}}
+    (folder / "visits.json").write_text(json.dumps({"nodes": nodes, "links": links}))
+    network = read_tables(folder / "visits.json")
+    network.validate()
+    return listed(network, "june"), listed(network, "july")
+
+
+def test_a_table_without_a_row_has_keys_of_any_kind(tmp_path):
+    assert visits(tmp_path, june="", july="1,7\n") == ([], [(1, 7, None)])
+    assert visits(tmp_path, june="", july="1,x\n") == ([], [(1, "x", None)])
+    assert visits(tmp_path, june="", july="") == ([], [])
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint64()])
+def test_keys_of_any_width_are_numbers_alike(tmp_path, kind):
+    june = pa.table({"who": pa.array([1, 2], kind), "place": pa.array([7, 8], kind)})
+    found = visits(tmp_path, "parquet", june=june, july="1,7\n")
+    assert found == ([(1, 7, None), (2, 8, None)], [(1, 7, None)])
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_keys_that_are_text_of_another_kind_are_text(tmp_path, kind):
+    june = pa.table({"who": [1, 2], "place": pa.array(["7", "north"]).cast(kind)})
+    found = visits(tmp_path, "parquet", june=june, july="1,7\n")
+    assert found == ([(1, "7", None), (2, "north", None)], [(1, "7", None)])
+
+
+def test_keys_are_text_as_the_file_writes_them(tmp_path):
+    found = visits(tmp_path, june="1,1.10\n1,1.1\n2,1.1\n", july="1,north\n")
+    assert found[0] == [(1, "1.1", None), (1, "1.10", None), (2, "1.1", None)]
+    found = visits(tmp_path, june="1,TRUE\n1,true\n", july="1,north\n")
+    assert found[0] == [(1, "TRUE", None), (1, "true", None)]
+
+
+@pytest.mark.parametrize(
+    ("june", "message"),
+    [
+        ("1,7.0\n", "keys of 'place' are double and int64 in different files"),
+        ("1,true\n", "keys of 'place' are bool and int64"),
+        ("1,\n", "column 'place': row 1 is None"),
+    ],
+)
+def test_keys_that_are_neither_numbers_nor_text_are_named(tmp_path, june, message):
+    with pytest.raises(InputError, match=message):
+        visits(tmp_path, june=june, july="1,7\n")
+
+
+def test_keys_of_dates_alone_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"visits.json: node type 'place': .* row 1 is datetime"):
+        visits(tmp_path, june="1,2020-01-01\n", july="1,2020-01-02\n")
+
+
+def test_a_column_called_id_does_not_take_the_place_of_the_key(tmp_path):
+    (tmp_path / "users.csv").write_text("id,login\n2,10\n1,20\n")
+    content = {"nodes": {"user": {"file": "users.csv", "key": "login"}}, "links": []}
+    (tmp_path / "one.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="column 'id' can be no attribute"):
+        read_tables(tmp_path / "one.json")
+    content["nodes"]["user"]["attributes"] = {}
+    (tmp_path / "one.json").write_text(json.dumps(content))
+    assert read_tables(tmp_path / "one.json").ids("user").to_pylist() == [10, 20]
+
+
+def test_two_columns_of_one_name_are_refused(folder, tmp_path):
+    (tmp_path / "users.csv").write_text("id,age,age\n7,30,1\n8,40,2\n9,40,3\n")
+    with pytest.raises(InputError, match=r"users.csv: two columns are named 'age'"):
+        read_tables(folder())
+
+
+def test_attributes_that_are_no_object_are_refused(folder):
+    with pytest.raises(InputError, match=r"'attributes' of 'user' is \['age'\], expected"):
+        read_tables(folder({("nodes", "user", "attributes"): ["age"]}))

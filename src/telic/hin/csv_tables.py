@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from telic.data.csv_files import csv_table, separator_of
 from telic.data.json_files import read_json
 from telic.errors import InputError
+from telic.hin.links import int64_ids
 from telic.hin.network import Network, check_nodes, links_from_ids
 from telic.hin.schema import LinkType, Rule, Schema
 
@@ -68,7 +69,11 @@ def read_tables(path: str | Path) -> Network:
         if kind in tables:
             seen.append(tables[kind]["id"])
         if any(map(_is_text, seen)):  # then "01" is not 1
-            seen = [column.cast(pa.string()) for column in seen]
+            read = {name: (path.parent / file, keys) for name, file, keys, _ in links}
+            seen = [
+                *(_as_text(ends[n][0][k], read[n][1][k][0], read[n][0]) for n, k in places),
+                *(column.cast(pa.string()) for column in seen[len(places) :]),
+            ]
             for (name, k), column in zip(places, seen, strict=False):
                 ends[name][0][k] = column
             if kind in tables:
@@ -77,8 +82,8 @@ def read_tables(path: str | Path) -> Network:
             continue
         if not seen:
             raise InputError(f"{path}: node type {kind!r} has neither a file nor links.")
-        ids = pa.chunked_array([chunk for column in seen for chunk in column.chunks]).unique()
-        tables[kind], rules[kind] = pa.table({"id": ids.drop_null()}), {}
+        tables[kind], rules[kind] = pa.table({"id": _all_keys(seen, kind, path)}), {}
+        check_nodes(tables[kind], (), f"{path}: node type {kind!r}")
     types, columns = [], {}
     for name, file, keys, given in links:
         (source, target), strength = ends[name]
@@ -118,7 +123,7 @@ def _described(path: Path) -> tuple[dict[str, dict[str, Any]], list[tuple[Any, .
         nodes, described = {k: dict(v) for k, v in content["nodes"].items()}, content["links"]
         links = [
             (
-                one["name"],
+                str(one["name"]),
                 str(one["file"]),
                 [(str(column), str(kind)) for column, kind in (one["source"], one["target"])],
                 one.get("strength"),
@@ -140,10 +145,17 @@ def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, d
     given = entry.get("attributes")
     if given is None:
         given = {name: "exact" for name in table.column_names if name != key}
+    if not isinstance(given, Mapping):
+        raise InputError(f"{path}: 'attributes' of {kind!r} is {given!r}, expected {SHAPE}.")
     rules = {
         name: Rule.parse(rule, f"{path}: attribute {name!r} of {kind!r}")
         for name, rule in given.items()
     }
+    if "id" in rules:
+        raise InputError(
+            f"{file}: column 'id' can be no attribute: the keys ({key!r}) get this name. Rename "
+            "it, or say in the description which attributes there are, without it."
+        )
     columns = {"id": ids, **{name: _column(table, name, file) for name in rules}}
     nodes = pa.table(columns)
     check_nodes(nodes, rules, str(file), column=key)
@@ -173,6 +185,9 @@ def read_csv(
         parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
         convert_options=pyarrow.csv.ConvertOptions(column_types=types),
     )
+    if len(set(table.column_names)) < len(table.column_names):
+        twice = next(x for x in table.column_names if table.column_names.count(x) > 1)
+        raise InputError(f"{file}: two columns are named {twice!r}. Rename or drop one.")
     whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
     if not (zeros and whole):
         return table
@@ -199,12 +214,44 @@ def _column(table: pa.Table, name: str, file: Path) -> pa.ChunkedArray:
 
 
 def _key(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return keys; an empty text is none."""
+    """Return keys; an empty text is none, and without a row keys may be of any kind."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not len(column):
+        return pa.chunked_array([], pa.int64())
     return pc.if_else(pc.equal(column, ""), None, column) if _is_text(column) else column
 
 
+def _as_text(column: pa.ChunkedArray, name: str, file: Path) -> pa.ChunkedArray:
+    """Return keys as the file writes them: 1.50 is not 1.5, if other keys are texts."""
+    kind = column.type
+    whole = pa.types.is_integer(kind) or pa.types.is_null(kind) or _is_text(column)
+    if not whole and file.suffix != ".parquet":
+        column = _key(read_csv(file, {name: pa.string()}).column(name))
+    return column.cast(pa.string())
+
+
+def _all_keys(seen: list[pa.ChunkedArray], kind: str, path: Path) -> pa.ChunkedArray:
+    """Return each key of a node type that has no file, once."""
+    columns = [
+        int64_ids(column, f"{path}: node type {kind!r}")
+        if pa.types.is_integer(column.type)
+        else column
+        for column in seen
+        if not pa.types.is_null(column.type)  # such rows are refused with their links
+    ]
+    types = sorted({str(column.type) for column in columns})
+    if len(types) > 1:
+        raise InputError(
+            f"{path}: keys of {kind!r} are {' and '.join(types)} in different files. Write all as "
+            "integers or all as strings."
+        )
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.chunked_array(chunks, columns[0].type if columns else pa.int64()).unique().drop_null()
+
+
 def _is_text(column: pa.ChunkedArray) -> bool:
-    return pa.types.is_string(column.type)
+    return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
 
 
 def _all_whole(column: pa.ChunkedArray) -> bool:
