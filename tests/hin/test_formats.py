@@ -71,6 +71,51 @@ def test_graphml_and_back(network, tmp_path):
         read_graphml(tmp_path / "broken.graphml")
 
 
+def alone(attribute, values):
+    """Two users with one attribute, and no link."""
+    schema = Schema.parse({"nodes": {"user": {}}, "links": []})
+    return network_from_arrays(schema, {"user": {"id": ["a", "b"], attribute: values}}, {})
+
+
+@pytest.mark.parametrize("name", ["self", "node_for_adding"])
+def test_attributes_are_called_as_they_like(name, tmp_path):
+    network = alone(name, ["x", "y"])
+    back = from_networkx(to_networkx(network)).nodes["user"]
+    assert back[name].to_pylist() == ["x", "y"]
+    write_graphml(network, tmp_path / "net.graphml")
+    with pytest.raises(InputError, match="cannot be read as GraphML"):  # by networkx
+        read_graphml(tmp_path / "net.graphml")
+
+
+def test_an_attribute_called_as_the_node_type_is_refused():
+    with pytest.raises(InputError, match="its attribute 'node_type' has the name"):
+        to_networkx(alone("node_type", ["x", "y"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [(["x\x0b", "y"], "'t' holds a control character"), ([b"x", b"y"], "does not support")],
+)
+def test_what_graphml_cannot_hold_is_not_written(values, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        write_graphml(alone("t", values), tmp_path / "net.graphml")
+    assert not (tmp_path / "net.graphml").exists()
+
+
+def test_colons_of_types_and_ids_are_kept_apart_in_graphml(tmp_path):
+    link = {"name": "f", "source": "a", "target": "a:b"}
+    schema = Schema.parse({"nodes": {"a": {}, "a:b": {}}, "links": [link]})
+    nodes = {"a": {"id": ["b:c", "x"]}, "a:b": {"id": ["c", "y"]}}
+    network = network_from_arrays(schema, nodes, {"f": (["b:c"], ["c"])})
+    write_graphml(network, tmp_path / "net.graphml")
+    back = read_graphml(tmp_path / "net.graphml", schema=schema)
+    assert {name: back.ids(name).to_pylist() for name in back.nodes} == {
+        "a": ["b:c", "x"],
+        "a:b": ["c", "y"],
+    }
+    assert back.links["f"].indices.tolist() == [0]
+
+
 def test_igraph_and_back(network):
     pytest.importorskip("igraph", reason="igraph is optional (GPL): pip install igraph")
     assert same(network, from_igraph(to_igraph(network), schema=SCHEMA))

@@ -1,6 +1,7 @@
 """Networks from and to graph libraries: networkx, GraphML, igraph, PyTorch Geometric."""
 
 import importlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,22 @@ from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
 
 _GROWING = Rule("at_least")
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_networkx(network: Network) -> networkx.MultiDiGraph:
     """Return a MultiDiGraph: nodes (type, id) with attributes, edges keyed by link type."""
     graph = networkx.MultiDiGraph()
     for node_type, table in network.nodes.items():
+        if "node_type" in table.column_names:
+            raise InputError(
+                f"node type {node_type!r}: its attribute 'node_type' has the name by which graph "
+                "libraries are told a node's type. Rename it."
+            )
         for row in table.to_pylist():
             values = {name: value for name, value in row.items() if value is not None}
-            graph.add_node((node_type, row["id"]), node_type=node_type, **values)
+            # Attributes may be called as parameters of `add_node` are.
+            graph.add_nodes_from([((node_type, row["id"]), {"node_type": node_type, **values})])
     for link in network.schema.links:
         links = network.links[link.name]
         starts = [(link.source, x) for x in network.ids(link.source).to_pylist()]
@@ -120,22 +128,43 @@ def read_graphml(path: str | Path, *, schema: Schema | None = None) -> Network:
         raise no_such_file(Path(path))
     try:
         graph = networkx.read_graphml(path, force_multigraph=True)
-    except (OSError, ValueError, SyntaxError, networkx.NetworkXError) as error:
+    except (OSError, ValueError, SyntaxError, TypeError, networkx.NetworkXError) as error:
         raise InputError(f"{path}: cannot be read as GraphML ({error}).") from None
     return from_networkx(graph, schema=schema)
 
 
 def write_graphml(network: Network, path: str | Path) -> None:
-    """Write GraphML, which many tools read."""
+    """Write GraphML, which many tools read.
+
+    Raises
+    ------
+    InputError
+        If a text holds a character that XML has not, or a column is of a kind that GraphML has not.
+    """
     graph = networkx.MultiDiGraph()
     plain = to_networkx(network)
-    for (kind, identifier), data in plain.nodes(data=True):
-        graph.add_node(f"{kind}:{identifier}", **data)
+    for node, data in plain.nodes(data=True):
+        for name, value in data.items():
+            if isinstance(value, str) and _NO_XML.search(value):
+                raise InputError(
+                    f"node type {node[0]!r}: {name!r} holds a control character, which GraphML "
+                    "cannot hold. Remove it, or write a folder."
+                )
+        graph.add_nodes_from([(_graphml_id(node), data)])
     for number, (start, end, name, data) in enumerate(plain.edges(keys=True, data=True)):
-        ends = (f"{kind}:{identifier}" for kind, identifier in (start, end))
+        ends = _graphml_id(start), _graphml_id(end)
         graph.add_edge(*ends, key=str(number), link=name, **data)
     with atomic_path(path) as temporary:
-        networkx.write_graphml(graph, temporary)
+        try:
+            networkx.write_graphml(graph, temporary)
+        except networkx.NetworkXError as error:
+            raise InputError(f"{path}: cannot be written ({error}). Drop such columns.") from None
+
+
+def _graphml_id(node: tuple[str, Any]) -> str:
+    kind, identifier = node
+    # The first colon ends the node type, whatever else has one.
+    return f"{kind.replace('%', '%25').replace(':', '%3A')}:{identifier}"
 
 
 def to_igraph(network: Network) -> Any:
@@ -149,7 +178,8 @@ def from_igraph(graph: Any, *, schema: Schema | None = None) -> Network:
     plain = networkx.MultiDiGraph() if graph.is_directed() else networkx.MultiGraph()
     for vertex in graph.vs:
         data = {k: v for k, v in vertex.attributes().items() if not k.startswith("_nx")}
-        plain.add_node(vertex.index, **{k: v for k, v in data.items() if v is not None})
+        values = {k: v for k, v in data.items() if v is not None}
+        plain.add_nodes_from([(vertex.index, values)])
     for edge in graph.es:
         data = {k: v for k, v in edge.attributes().items() if not k.startswith("_nx")}
         plain.add_edge(edge.source, edge.target, **{k: v for k, v in data.items() if v is not None})

@@ -268,6 +268,18 @@ def test_scores_keep_right_wrong_and_empty_apart():
     assert score.reduction_rate == 1 - (1 + 1 + 2 + 0) / 16
 
 
+@pytest.mark.filterwarnings("error")
+def test_where_nobody_is_known_nobody_is_found():
+    schema = Schema.parse({"nodes": {"user": {}}, "links": []})
+    nobody, people = (
+        network_from_arrays(schema, {"user": {"id": pa.array(ids, pa.int64())}}, {})
+        for ids in ([], [1, 2])
+    )
+    result = attack(Auxiliary(nobody, book(people)), people)
+    (score,) = scores(result, 0, same_ids(nobody, people, "user"))
+    assert (score.empty, score.reduction_rate) == (1, 1)
+
+
 def test_a_value_or_link_type_that_is_not_there_is_named():
     rng = np.random.default_rng(11)
     network = random_network(rng, 5)

@@ -131,7 +131,7 @@ def _score(result: Attack, distance: int, auxiliary_size: int, truth: np.ndarray
         empty=float((sizes == 0).mean()),
         right_of_unique=n_right / int(unique.sum()) if unique.any() else float("nan"),
         truth_kept=float(kept.mean()),
-        reduction_rate=float(np.mean(1 - sizes / auxiliary_size)),
+        reduction_rate=float(np.mean(1 - sizes / max(auxiliary_size, 1))),
         mean_candidates=float(sizes.mean()),
         median_candidates=float(np.median(sizes)),
     )
