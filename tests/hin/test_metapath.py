@@ -140,6 +140,17 @@ def test_a_path_count_may_be_as_large_as_a_strength():
     assert project(chain, "user", {"x": "f f"}).links["x"].strength.tolist() == [2**31 - 1]
 
 
+@pytest.mark.parametrize("strength", [2**16, 2**22, 2**31 - 1])
+def test_counts_of_more_than_64_bits_are_refused(strength):
+    schema = Schema({"user": {}}, (LinkType("f", "user", "user", Rule("at_least"), True),))
+    links = {"f": ([1, 2], [2, 1], [strength, strength])}
+    pair = network_from_arrays(schema, {"user": {"id": [1, 2]}}, links)
+    with pytest.raises(InputError, match="counts more than"):
+        project(pair, "user", {"x": "f f f f"})
+    with pytest.raises(InputError, match="counts more than"):
+        PathMatrix.of(pair, MetaPath.parse("f f f f", schema)).row(0)
+
+
 def test_a_path_may_pass_a_type_again(network):
     assert MetaPath.parse("follow follow", SCHEMA).types == ("user", "user", "user")
     twice = PathMatrix.of(network, MetaPath.parse("follow follow", SCHEMA)).product()

@@ -12,6 +12,7 @@ from telic.hin.network import Network
 from telic.hin.schema import LinkType, Rule, Schema
 
 MAX_LINKS = 200_000_000
+_MOST_PATHS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,16 @@ class PathMatrix:
         return self @ np.ones(self.factors[-1].shape[1], np.float64)
 
     def row(self, start: int) -> np.ndarray:
-        """Count the paths from one node to every end."""
+        """Count the paths from one node to every end.
+
+        Raises
+        ------
+        InputError
+            If a step counts more than 2⁶² paths.
+        """
         out = self.factors[0][[start]]
         for factor in self.factors[1:]:
-            out = out @ factor
+            out = _times(out, factor)
         return np.asarray(out.todense()).ravel()
 
     def product(self, *, max_links: int = MAX_LINKS) -> csr_array:
@@ -104,7 +111,7 @@ class PathMatrix:
         Raises
         ------
         InputError
-            If a step may create more than `max_links` links.
+            If a step may create more than `max_links` links, or counts more than 2⁶² paths.
         """
         out = self.factors[0]
         for factor in self.factors[1:]:
@@ -114,10 +121,18 @@ class PathMatrix:
                     f"meta-path: its product may hold {upper} links, more than {max_links}. "
                     "Use it factored (@, row, row_sums) or raise max_links."
                 )
-            out = out @ factor
+            out = _times(out, factor)
         out = csr_array(out)
         out.sort_indices()
         return out
+
+
+def _times(out: csr_array, factor: csr_array) -> csr_array:
+    """Multiply counts of paths; more than 64 bits hold would wrap around."""
+    most = float(out.data.max(initial=0)) * float(factor.sum(axis=0).max(initial=0))
+    if most > _MOST_PATHS and (out.astype(float) @ factor).data.max(initial=0) > _MOST_PATHS:
+        raise InputError(f"meta-path: it counts more than {_MOST_PATHS} paths between two nodes.")
+    return out @ factor
 
 
 def project(

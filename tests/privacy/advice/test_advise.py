@@ -245,6 +245,39 @@ def test_numbers_of_links_stand_between_links_and_nothing(network):
         )
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [np.inf],
+        [-np.inf, None],
+        [np.inf, -np.inf, np.nan],
+        [1e308, -1e308],
+        [1e25],
+        [2**63 - 1, -(2**63)],
+    ],
+)
+def test_values_far_from_all_others_leave_the_rest_to_be_coarsened(odd):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    values = odd + [5, 6, 7, 8] * 3
+    nodes = {"id": range(len(values)), "x": values}
+    network = network_from_arrays(schema, {"user": nodes}, {})
+    advice = advise(network, Limits(risk=0.7))
+    assert advice.after[-1].risk <= 0.7
+
+
+def test_infinite_values_change_no_width():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    labels = []
+    for odd in ([], [np.inf], [-np.inf, np.nan]):
+        values = [*map(float, range(9)), *odd]
+        nodes = {"id": range(len(values)), "x": values}
+        network = network_from_arrays(schema, {"user": nodes}, {})
+        (lever,) = levers(network, Adversary.of(network))
+        labels.append([level.label for level in lever.levels])
+    assert len(labels[0]) > 2
+    assert labels[0] == labels[1] == labels[2]
+
+
 def test_a_search_without_time_still_keeps_its_limits_and_goes_on_later(network, tmp_path):
     kept = tmp_path / "judged.json"
     short = advise(network, Limits(risk=0.2), seconds=0, resume=kept)

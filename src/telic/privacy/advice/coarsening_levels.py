@@ -126,6 +126,8 @@ def _link_levels(network: Network, name: str, rule: Any, *, counted: bool) -> li
 def _widths(column: pa.ChunkedArray) -> list[float]:
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return []
+    if pa.types.is_floating(column.type):
+        column = column.filter(pc.is_finite(column))
     bounds = pc.min_max(column)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None or pc.count_distinct(column).as_py() < 4:
@@ -135,7 +137,10 @@ def _widths(column: pa.ChunkedArray) -> list[float]:
     unit = 10.0 ** np.floor(np.log10(max(span / 100, 1e-9)))
     if pa.types.is_integer(column.type):
         unit = max(unit, 1.0)
-    return [float(unit * times) for times in (5, 10, 20, 100) if unit * times <= span]
+    widths = [float(unit * times) for times in (5, 10, 20, 100) if unit * times <= span]
+    # Steps take numbers of 64 bits, which the multiple below the lowest value is to be, too.
+    most = 2**63 + low if pa.types.is_integer(column.type) and low < 0 else 2**63
+    return [width for width in widths if width < most]
 
 
 def _bits(values: np.ndarray | None) -> float:
