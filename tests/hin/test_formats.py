@@ -576,3 +576,28 @@ def test_a_file_without_links_is_no_network(tmp_path, text):
     file.write_text(text)
     with pytest.raises(InputError, match="holds no link"):
         read_edge_list(file)
+
+
+@pytest.mark.parametrize("header", ["from,to,source", "src,from,to", "source,target,to"])
+def test_two_columns_of_one_meaning_are_refused(header, tmp_path):
+    path = tmp_path / "net.csv"
+    path.write_text(f"{header}\n1,2,3\n4,5,6\n")
+    with pytest.raises(InputError, match=r"two columns are the '(source|target)'"):
+        read_edge_list(path)
+    links = read_edge_list(path, columns=["source", "target", "app"], header=True)
+    assert links.ids("user").to_pylist() == [1, 2, 4, 5]
+
+
+def test_cells_between_tabs_may_hold_blanks(tmp_path):
+    (tmp_path / "net.tsv").write_text("source\ttarget\nAda L\tAlan T\nAlan T\tKurt G\n")
+    found = read_edge_list(tmp_path / "net.tsv")
+    assert found.ids("user").to_pylist() == ["Ada L", "Alan T", "Kurt G"]
+
+
+@pytest.mark.parametrize("name", ["net.txt.gz", "net.csv.gz"])
+def test_a_torn_download_is_refused(name, tmp_path):
+    whole = gzip.compress("".join(f"{i},{i * 7 % 1009}\n" for i in range(5000)).encode())
+    for content in (whole[: len(whole) // 2], whole[:12], b"no gzip"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match="cannot be read"):
+            read_edge_list(tmp_path / name)

@@ -609,3 +609,10 @@ def test_a_schema_that_is_none_is_said_once(text, said, tmp_path):
     with pytest.raises(InputError, match=said) as told:
         read_network(tmp_path)
     assert str(told.value).count("schema.json") == 1
+
+
+@pytest.mark.parametrize("key", ["name", "source", "target"])
+def test_link_types_are_called_by_texts(key):
+    link = {"name": "follow", "source": "user", "target": "user", key: ["user"]}
+    with pytest.raises(InputError, match=rf"'{key}' of a link type is \['user'\]"):
+        Schema.parse({"nodes": {"user": {}}, "links": [link]})

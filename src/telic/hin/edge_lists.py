@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ _TITLES = {
 """Other tools' names for the columns."""
 _SINCE = 100_000_000
 """Whole numbers that are all at least this large are taken for times (seconds since 1970)."""
+_TORN = OSError, EOFError, zlib.error
+"""What a file raises that is torn, compressed or not."""
 
 
 def read_edge_list(
@@ -72,7 +75,8 @@ def read_edge_list(
         Whether the first line holds names instead of a link. Default: it is found out, and where
         that cannot be, InputError says so.
     delimiter : str, optional
-        Default: in ``.csv`` files the comma, semicolon or tab of the first line, blanks elsewhere.
+        Default: in ``.csv`` files the comma, semicolon or tab of the first line, in ``.tsv`` files
+        the tab, blanks elsewhere.
     directed : bool
         False: every line is a link both ways.
     duplicates : {"raise", "sum"}
@@ -90,7 +94,12 @@ def read_edge_list(
     if not path.is_file():
         raise no_such_file(path)
     if delimiter is None and ".csv" in path.suffixes:
-        delimiter = separator_of(path)
+        try:
+            delimiter = separator_of(path)
+        except _TORN as error:
+            raise unreadable(path, error) from None
+    if delimiter is None and ".tsv" in path.suffixes:
+        delimiter = "\t"
     lines = list(_lines(path, delimiter))
     names, lines = _columns_of(path, lines, columns, header)
     if not lines:
@@ -161,6 +170,12 @@ def _columns_of(
             f"{path}: columns {[*names]} lack 'source' or 'target'. Say what each column is, "
             "in their order and whatever their names (on the command line --columns source,target)."
         )
+    for name in ("source", "target", "link", "strength"):
+        if names.count(name) > 1:
+            raise InputError(
+                f"{path}: two columns are the {name!r}. Say what each column is, in their order, "
+                "and call other ones otherwise (on the command line --columns source,target,other)."
+            )
     if named or header:
         lines = lines[1:]
     elif header is None and lines and _looks_like_names(names, lines):
@@ -228,7 +243,7 @@ def _lines(path: Path, delimiter: str | None) -> Any:
             for number, words in enumerate(rows, 1):
                 if words and not words[0].startswith("#"):
                     yield number, [word.strip() for word in words]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (*_TORN, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from None
 
 

@@ -199,6 +199,9 @@ def _parse_link(entry: Mapping[str, Any], where: str) -> LinkType:
     strength = entry.get("strength")
     name = entry["name"]
     self_links = entry.get("self_links", False)
+    for key in ("name", "source", "target"):
+        if not isinstance(entry[key], str):
+            raise InputError(f"{where}: {key!r} of a link type is {entry[key]!r}, expected a text.")
     if not isinstance(self_links, bool):
         raise InputError(f"{where}: link type {name!r}: 'self_links' must be true or false.")
     return LinkType(
