@@ -1,5 +1,6 @@
 """Several tables with keys become one network."""
 
+import gzip
 import json
 
 import pyarrow as pa
@@ -259,3 +260,10 @@ def test_two_columns_of_one_name_are_refused(folder, tmp_path):
 def test_attributes_that_are_no_object_are_refused(folder):
     with pytest.raises(InputError, match=r"'attributes' of 'user' is \['age'\], expected"):
         read_tables(folder({("nodes", "user", "attributes"): ["age"]}))
+
+
+def test_a_torn_download_is_refused(folder, tmp_path):
+    path = folder({("nodes", "user", "file"): "users.csv.gz"})
+    (tmp_path / "users.csv.gz").write_bytes(gzip.compress(TABLES["users.csv"].encode())[:20])
+    with pytest.raises(InputError, match=r"users.csv.gz: cannot be read"):
+        read_tables(path)

@@ -1,5 +1,6 @@
 """Networks from several tables with keys, as databases and CSV exports hold them."""
 
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ def _read(file: Path) -> pa.Table:
         return read_csv(file, zeros=True)
     except FileNotFoundError:
         raise InputError(f"{file}: not found, but the description names it.") from None
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, EOFError, zlib.error) as error:
         raise InputError(f"{file}: cannot be read ({error}).") from None
 
 
