@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 
 from telic.auc.compare import at_most, compare_rankers
 from telic.auc.table_columns import Encoder, read_table
-from telic.auc.table_ranker import Labelled, Ranker, fit_measured, search_beta
+from telic.auc.table_ranker import Labelled, Ranker, fit_measured, read_labelled, search_beta
 from telic.errors import InputError
 
 
@@ -190,6 +190,39 @@ def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
     file.write_text("a;b\n" + "".join(f"{i},5;1\n" for i in range(20)) + "oops;1\n")
     with pytest.raises(InputError, match="row 21: 'a' is 'oops', expected a number"):
         Encoder.fit(read_table(file), leave_out={"b"}, one_hot=set(), path=file)
+
+
+def test_padded_cells_and_repeated_columns_of_a_spreadsheet_are_read(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("a;x;x;b\n  1,5;1;2,5;0\n 2.5 ;2;3,5;1\n3;1;x;1\n")
+    table = read_table(file)
+    assert table["a"].to_pylist() == [1.5, 2.5, 3]
+    encoder = Encoder.fit(table, leave_out={"x", "b"}, one_hot=set(), path=file)
+    assert encoder.names == ["a"]
+    with pytest.raises(InputError, match="column 'x' comes more than once"):
+        Encoder.fit(table, leave_out={"b"}, one_hot=set(), path=file)
+    file.write_text("a;b\n" + "".join(f"{i},5;1\n" for i in range(20)) + "1_000;1\n")
+    with pytest.raises(InputError, match="row 21: 'a' is '1_000', expected a number"):
+        Encoder.fit(read_table(file), leave_out={"b"}, one_hot=set(), path=file)
+
+
+def test_whole_numbers_beyond_those_of_floats_are_rounded():
+    table = pa.table({"a": [2**60 + 1, -5], "b": pa.array([2**64 - 1, 1], pa.uint64())})
+    encoder = Encoder.fit(table, leave_out=set(), one_hot=set(), path="rows.parquet")
+    assert encoder.apply(table, "rows.parquet").tolist() == [[2.0**60, 2.0**64], [-5, 1]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([1.0, 1.0, np.nan], "column 'y' holds NaN, expected two labels"),
+        ([[1], [2], [1]], "column 'y' is of type list.*, expected labels"),
+    ],
+)
+def test_labels_that_are_none_are_refused(labels, message, tmp_path):
+    parquet.write_table(pa.table({"x": [1, 2, 3], "y": labels}), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=message):
+        read_labelled(tmp_path / "rows.parquet", label="y")
 
 
 def test_columns_become_numbers_and_categories():

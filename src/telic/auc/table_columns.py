@@ -76,15 +76,16 @@ def read_table(
 def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
     """Make numbers of the columns of text of which nearly all cells read 1,5, but of `texts`."""
     for place, name in enumerate(table.column_names):
-        column = table[name]
+        column = table.column(place)  # a name that is there twice may be left out
         if name in texts or not pa.types.is_string(column.type):
             continue
-        pointed = pc.replace_substring_regex(column, r"^([+-]?\d+),(\d+)$", r"\1.\2")
+        pointed = pc.replace_substring_regex(column, r"^ *([+-]?\d+),(\d+) *$", r"\1.\2")
         cells = [cell for cell in pc.unique(pointed).to_pylist() if cell]
         odd = sum(not reads_as_number(cell) for cell in cells)
         if not cells or odd > ODD_SHARE * len(cells):
             continue
         if not odd:
+            pointed = pc.ascii_trim_whitespace(pointed)
             pointed = pc.if_else(pc.equal(pointed, ""), None, pointed).cast(pa.float64())
         table = table.set_column(place, name, pointed)
     return table
@@ -219,7 +220,7 @@ class Encoder:
             if categories is None:
                 if not _is_number(column.type):
                     raise _no_number(column, name, path)
-                values = column.cast(pa.float64()).to_numpy()
+                values = column.cast(pa.float64(), safe=False).to_numpy()  # rounds above 2⁵³
                 bad = np.flatnonzero(~np.isfinite(values))
                 if bad.size:
                     raise InputError(
@@ -268,12 +269,12 @@ def _no_number(column: pa.ChunkedArray, name: str, path: str | Path) -> InputErr
 
 
 def reads_as_number(text: str) -> bool:
-    """Say whether a text is a number."""
+    """Say whether a text is a number, also to Arrow: it takes no 1_000 and no other digits."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return text.isascii() and "_" not in text
 
 
 def _is_number(kind: pa.DataType) -> bool:

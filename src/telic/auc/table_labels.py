@@ -26,6 +26,8 @@ def read_labels(table: pa.Table, label: str, positive: str | None, path: str | P
     refuse_repeated(path, table.column_names, [label])
     column = table[label]
     no_nulls(column, label, path)
+    if pa.types.is_nested(column.type):
+        raise InputError(f"{path}: column {label!r} is of type {column.type}, expected labels.")
     labels = np.array(column.to_pylist(), dtype=object)
     return choose_positive(labels, positive, f"{path}: column {label!r}")
 
@@ -43,6 +45,8 @@ def choose_positive(labels: np.ndarray, positive: str | None, where: str) -> Any
 
 def positive_of(counts: Mapping[Any, int], positive: str | None, where: str) -> Any:
     """Return the positive one of two labels, given how often each occurs; see `choose_positive`."""
+    if any(value != value for value in counts):
+        raise InputError(f"{where} holds NaN, expected two labels. Fill or drop the rows.")
     values = sorted(counts)
     if len(values) != 2:
         shown = ", ".join(repr(label_text(value)) for value in values[:MOST_SHOWN])
