@@ -260,6 +260,17 @@ def test_what_is_not_finite_is_located_by_streams_and_scores_too():
             call(holed)
 
 
+def test_what_lies_under_a_mask_is_refused():
+    X, y = rows(n=50)
+    masked, labels = np.ma.masked_greater(X, 1.0), np.ma.masked_array(y, X[:, 0] > 1.0)
+    model = SOLAM().partial_fit(X, y, classes=[False, True])
+    for call in (AUCClassifier().fit, model.partial_fit, model.score):
+        with pytest.raises(InputError, match="X is a masked array"):
+            call(masked, y)
+        with pytest.raises(InputError, match="y is a masked array"):
+            call(X, labels)
+
+
 @pytest.mark.parametrize("nothing", [None, np.nan])
 def test_a_missing_label_among_texts_is_located(nothing):
     X, y = rows(n=50)

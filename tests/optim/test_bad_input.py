@@ -15,10 +15,18 @@ from telic.optim import (
     ElasticNetClassifierCV,
     ElasticNetRegressor,
     ElasticNetRegressorCV,
+    Logistic,
+    certify,
     make_problem,
     minimize,
 )
-from telic.optim.admm import GeneralizedLasso, GraphFusedClassifier
+from telic.optim.admm import (
+    GeneralizedLasso,
+    GraphFusedClassifier,
+    GraphFusedRegressor,
+    TrendFilter,
+    minimize_admm,
+)
 from telic.simulate.text_corpora import rcv1_like
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "reference"))
@@ -287,3 +295,60 @@ def test_a_method_is_recommended_in_words_that_fit_solvers_and_estimators(make_d
         model.fit(X, np.abs(y))
     with pytest.raises(InputError, match="D has 2 columns, X has"):
         GeneralizedLasso(D=np.ones((1, 2))).fit(X, y)
+
+
+def test_an_offset_to_predict_by_is_checked_as_one_to_fit_by(make_data):
+    """A column of offsets gave a table of predictions, and a mask was passed over."""
+    X, y = make_data("poisson", n=30, d=3)
+    offset = np.linspace(-1.0, 1.0, 30)
+    column, masked = offset[:, None], np.ma.masked_greater(offset, 0.5)
+    for loss in ("squared", "poisson"):
+        model = ElasticNetRegressor(0.1, loss=loss).fit(X, y, offset=offset)
+        assert model.score(X, y, offset=list(offset)) == model.score(X, y, offset=offset)
+        for bad, message in (
+            (column, r"offset has shape \(30, 1\), expected \(30,\)"),
+            (offset[:5], r"offset has shape \(5,\)"),
+            (np.full(30, np.nan), "offset contains NaN"),
+            (masked, "offset is a masked array"),
+        ):
+            with pytest.raises(InputError, match=message):
+                model.predict(X, bad)
+            with pytest.raises(InputError, match=message):
+                model.score(X, y, offset=bad)
+    for search in (ElasticNetRegressorCV(alphas=2, loss="poisson"), ElasticNetClassifierCV(Cs=2)):
+        with pytest.raises(InputError, match="offset is a masked array"):
+            search.fit(X, y > np.median(y), offset=masked)
+
+
+def test_a_loss_given_as_an_object_is_the_loss_of_that_name(make_data):
+    """Three classes were fitted one against the rest, and had no probabilities."""
+    X, y = make_data("logistic", n=60)
+    classes = (y > 0) + (X[:, 0] > 1.0)
+    named = ElasticNetClassifier().fit(X, classes)
+    given = ElasticNetClassifier(loss=Logistic()).fit(X, classes)
+    np.testing.assert_array_equal(given.coef_, named.coef_)
+    np.testing.assert_array_equal(given.predict_proba(X), named.predict_proba(X))
+
+
+def test_numbers_under_a_mask_are_never_used(make_data):
+    X, y = make_data("squared", n=30, d=3)
+    three = np.ma.masked_greater([1.0, 2.0, 3.0], 2.0)
+    problem = make_problem(X, y, loss="squared", l2=1.0)
+    for name, call in (
+        ("y", lambda: TrendFilter().fit(np.ma.masked_greater(y, 0.0))),
+        ("D", lambda: GeneralizedLasso(np.ma.masked_equal(np.eye(3), 1.0)).fit(X, y)),
+        ("l1", lambda: minimize_admm(X, y, A=np.eye(3), l1=three, loss="squared")),
+        ("c", lambda: minimize_admm(X, y, A=np.eye(3), c=three, loss="squared")),
+        ("x_init", lambda: minimize_admm(X, y, A=np.eye(3), x_init=three, loss="squared")),
+        (
+            "weights",
+            lambda: GraphFusedRegressor([[0, 1], [1, 2]], edge_weights=three[1:]).fit(X, y),
+        ),
+        ("coef", lambda: certify(problem, three)),
+    ):
+        with pytest.raises(InputError, match=f"{name} is a masked array"):
+            call()
+    with pytest.raises(InputError, match="y cannot be read as numbers"):
+        TrendFilter().fit(["a", "b", "c"])
+    with pytest.raises(InputError, match="y holds complex values"):
+        TrendFilter().fit([1j, 2.0, 3.0])

@@ -17,7 +17,7 @@ from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import choose_threshold
 from telic.errors import DivergedError, InputError
 from telic.evaluate.classification import roc_auc
-from telic.optim.design import check_values
+from telic.optim.design import check_values, refuse_mask
 from telic.optim.estimators.linear import example_weights
 
 LEAST_SHARE = 1e-9
@@ -158,6 +158,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Matrix, y: Any = "no_validation", *, reset: bool = True) -> Any:
         """Return X, or X and y, as scikit-learn checks them; what is not finite is located."""
+        refuse_mask("X", X)
+        refuse_mask("y", y)
         if not isinstance(y, str):
             labels = np.asarray(y)
             bad = labels != labels  # true of NaN alone
@@ -228,6 +230,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC on the given rows (not the accuracy)."""
+        refuse_mask("y", y)
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:

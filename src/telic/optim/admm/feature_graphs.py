@@ -13,6 +13,7 @@ from sklearn.linear_model import Lasso
 from sklearn.neighbors import NearestNeighbors
 
 from telic.errors import InputError
+from telic.optim.design import refuse_mask
 from telic.optim.threads import small_products
 
 GLASSO_UP_TO = 300
@@ -67,6 +68,8 @@ def as_graph(size: int, edges: Any, weights: Any = None) -> Graph:
     >>> as_graph(3, [[0, 1], [2, 1]]).edges.tolist()
     [[0, 1], [1, 2]]
     """
+    refuse_mask("edges", edges)
+    refuse_mask("weights", weights)
     given = np.asarray(edges)
     if given.size == 0:
         raise InputError("the graph has no edges: nothing would be fused. Give at least one edge.")

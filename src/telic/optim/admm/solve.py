@@ -22,6 +22,7 @@ from telic.optim.admm.methods.newton import multipliers
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.separable_penalty import Separable, separable
+from telic.optim.design import refuse_mask
 from telic.optim.losses import Loss
 from telic.optim.threads import small_products
 
@@ -263,6 +264,7 @@ def _start(problem: AdmmProblem, x_init: Any, dual_init: Any) -> tuple[np.ndarra
         ("x_init", x_init, problem.size),
         ("dual_init", dual_init, problem.A.shape[0]),
     ):
+        refuse_mask(name, given)
         start = np.zeros(size) if given is None else np.array(given, dtype=np.float64)
         if start.shape != (size,) or not np.isfinite(start).all():
             raise InputError(f"{name} has shape {start.shape}, expected ({size},) finite numbers.")

@@ -23,10 +23,13 @@ from telic.optim.estimators.linear import (
     validated,
 )
 from telic.optim.loop import SolveResult
-from telic.optim.losses import Loss, as_loss
+from telic.optim.losses import Logistic, Loss, as_loss
 from telic.optim.problem import as_vector
 from telic.optim.softmax import SoftmaxProblem, make_softmax_problem
 from telic.optim.softmax_newton import SoftmaxResult, solve_softmax
+
+LOGISTIC = ("logistic", Logistic())
+"""How the logistic loss may be given."""
 
 
 class ElasticNetClassifier(ClassifierMixin, Linear):
@@ -48,7 +51,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         Inverse strength of the penalty, > 0.
     l1_ratio : float
         Share of ℓ₁, from 0 to 1; read for ``elasticnet`` only, and may be None otherwise.
-    loss : {"logistic", "squared_hinge"}
+    loss : {"logistic", "squared_hinge"} or Loss
         Probabilities need ``logistic``.
     fit_intercept : bool
         The intercept is not penalised.
@@ -204,7 +207,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
             raise InputError(
                 f"multi_class is {self.multi_class!r}, expected 'multinomial' or 'ovr'."
             )
-        together = self.multi_class == "multinomial" and self.loss == "logistic"
+        together = self.multi_class == "multinomial" and self.loss in LOGISTIC
         if self.grouped and not together:
             raise InputError(
                 "grouped is for classes that are fitted together. Leave it out, or use "
@@ -281,7 +284,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         scores = self.decision_function(X, offset)
         return self.classes_[likeliest(scores)]
 
-    @available_if(lambda self: self.loss == "logistic")
+    @available_if(lambda self: self.loss in LOGISTIC)
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Probability of each class; one against the rest: each one's own, normalised."""
         scores = self.decision_function(X, offset)
@@ -289,7 +292,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
             return softmax(scores, axis=1)
         return one_vs_rest_probabilities(scores)
 
-    @available_if(lambda self: self.loss == "logistic")
+    @available_if(lambda self: self.loss in LOGISTIC)
     def predict_log_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):

@@ -215,6 +215,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         self._check_loss()
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
+        refuse_mask("offset", offset)
         offset = None if offset is None else np.asarray(offset)
 
         def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
@@ -336,6 +337,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
+        refuse_mask("offset", offset)
         offset = None if offset is None else np.asarray(offset)
         Cs = np.logspace(-4, 4, self.Cs) if _is_length(self.Cs) else np.sort(_numbers(self.Cs))
         if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):

@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 from telic.errors import InputError
 from telic.optim.estimators.linear import Linear, check_solver, example_weights, validated
 from telic.optim.losses import LogLink, Loss, as_loss
+from telic.optim.problem import as_vector
 
 
 class ElasticNetRegressor(RegressorMixin, Linear):
@@ -129,7 +130,9 @@ class ElasticNetRegressor(RegressorMixin, Linear):
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Return the expected target of each sample, whose offset may be given."""
-        scores = self._scores(X) + (0.0 if offset is None else np.asarray(offset))
+        scores = self._scores(X)
+        if offset is not None:
+            scores = scores + as_vector("offset", offset, scores.size)
         return np.exp(scores) if isinstance(as_loss(self.loss), LogLink) else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
@@ -141,14 +144,15 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         loss = as_loss(self.loss)
         if not isinstance(loss, LogLink):
             return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
-        y = np.asarray(y, dtype=float)
+        scores = self._scores(X)
+        y = as_vector("y", y, scores.size)
         weights = example_weights(None, y, sample_weight)
-        known = np.zeros_like(y) if offset is None else np.asarray(offset)
+        known = np.zeros_like(y) if offset is None else as_vector("offset", offset, y.size)
         with np.errstate(divide="ignore", invalid="ignore"):
             falling = weights @ (y * np.exp((1.0 - loss.power) * known))
             null = known + np.log(falling / (weights @ np.exp((2.0 - loss.power) * known)))
             left, least = (
-                weights @ loss.value(self._scores(X) + known, y),
+                weights @ loss.value(scores + known, y),
                 weights @ loss.value(null, y),
             )
         return (

@@ -13,6 +13,7 @@ from telic.optim.admm.loop import AdmmResult
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.separable_penalty import separable
 from telic.optim.admm.solve import METHODS, solve_admm
+from telic.optim.design import refuse_mask
 from telic.optim.estimators.linear import (
     LinearPrediction,
     check_solver,
@@ -21,6 +22,7 @@ from telic.optim.estimators.linear import (
     validated,
 )
 from telic.optim.losses import Loss
+from telic.optim.problem import as_vector
 from telic.optim.threads import SMALL_MATRIX
 
 BATCH_UP_TO = 5000
@@ -175,6 +177,7 @@ class GeneralizedLasso(Regressor):
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
+        refuse_mask("D", self.D)
         D: Any = sparse.eye_array(X.shape[1], format="csr") if self.D is None else self.D
         D = D if sparse.issparse(D) else np.atleast_2d(np.asarray(D, dtype=np.float64))
         if D.shape[1] != X.shape[1]:
@@ -243,11 +246,12 @@ class TrendFilter(BaseEstimator):
         """Fit the trend of a series y, shape (n,), evenly spaced; returns self."""
         if self.order not in (0, 1, 2, 3):
             raise InputError(f"order is {self.order!r}, expected 0, 1, 2 or 3.")
-        y = np.asarray(y, dtype=np.float64)
-        if y.ndim != 1 or y.size < self.order + 2:
+        shape = np.shape(y)
+        if len(shape) != 1 or shape[0] < self.order + 2:
             raise InputError(
-                f"y has shape {y.shape}, expected a series of at least {self.order + 2} values."
+                f"y has shape {shape}, expected a series of at least {self.order + 2} values."
             )
+        y = as_vector("y", y, shape[0])
         n, level = y.size, float(y.mean())  # D knows nothing of levels
         D = sparse.eye_array(n, format="csr")
         for _ in range(int(self.order) + 1):
