@@ -253,6 +253,7 @@ def test_inside_a_river_pipeline():
         (lambda: OAM("both").fit(X, POSITIVE), "expected 'seq' or 'gra'"),
         (lambda: OPAUC().learn_one({"a": 1.0}, 7), "label 7"),
         (lambda: OPAUC().learn_one({"a": np.nan}, 1), "not finite"),
+        (lambda: OPAUC().learn_one({"a": -1e200}, 1), r"above 1e\+100 in size"),
         (lambda: OPAUC().fit(X, POSITIVE).learn_one({"a": 1.0}, 1), "already learns from arrays"),
     ],
 )

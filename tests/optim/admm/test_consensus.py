@@ -60,6 +60,17 @@ def test_shards_of_one_class_each():
         consensus_admm(parts[:1], A=D, l1=0.03)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_shard_of_few_rows_leaves_the_others_together(loss):
+    """Of one row that was fitted in a few steps the shards never agreed; one class was refused."""
+    X, y, parts = shards(loss, sizes=(1, 9, 9, 1))
+    terms = {"A": D, "l1": 0.03, "l2": 0.01, "loss": loss}
+    pooled = minimize_admm(X, y, method="batch-admm", tol=1e-10, max_passes=9000, **terms)
+    found = consensus_admm(parts, tol=1e-5, max_rounds=200, **terms)
+    assert found.converged
+    assert found.objective == pytest.approx(pooled.objective, abs=1e-4)
+
+
 def test_a_consensus_that_is_stopped_returns_its_last_round():
     _, _, parts = shards("squared")
     seen = []

@@ -76,6 +76,18 @@ def test_the_graph_of_weighted_rows_is_that_of_repeated_ones():
         np.testing.assert_allclose(weighed.weights, repeated.weights, atol=1e-9)
 
 
+def test_rows_without_weight_change_no_graph():
+    """The penalty goes with the number of rows, of which a row of weight 0 is none."""
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    X[:, 1] += X[:, 0]
+    X[:, 3] -= 0.7 * X[:, 2]
+    counted = np.arange(60) < 12
+    given = feature_graphs.inverse_covariance(X, weighted=True, sample_weight=1.0 * counted)
+    alone = feature_graphs.inverse_covariance(X[counted], weighted=True)
+    np.testing.assert_array_equal(given.edges, alone.edges)
+    np.testing.assert_allclose(given.weights, alone.weights, atol=1e-9)
+
+
 def test_identity_gives_scikit_learns_lasso():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 5))

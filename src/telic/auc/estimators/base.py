@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -271,7 +272,8 @@ def generator(random_state: Any) -> np.random.Generator:
 
 def at_least(name: str, value: Any, low: float, *, strict: bool = False) -> None:
     """Refuse a parameter below its range."""
-    if not np.isfinite(value) or value < low or (strict and value == low):
+    known = isinstance(value, Real) and np.isfinite(value)
+    if not known or value < low or (strict and value == low):
         sign = ">" if strict else ">="
         raise InputError(f"{name}: {value!r}, expected a finite number {sign} {low:g}.")
 

@@ -11,6 +11,7 @@ from telic.auc.estimators.base import LinearAUC, at_least, dense_blocks, generat
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import between_means
 from telic.errors import InputError
+from telic.optim.design import LARGEST
 
 State = dict[str, Any]
 """Arrays by name; a reservoir of sparse rows is a CSR matrix."""
@@ -174,8 +175,10 @@ class OnlineAUC(LinearAUC):
         row = np.zeros((1, self._state["w"].size))
         for name, value in x.items():
             row[0, self.feature_index_[name]] = value
-        if not np.isfinite(row).all():
-            raise InputError(f"learn_one: {x!r} holds a value that is not finite.")
+        if not (np.abs(row) <= LARGEST).all():  # NaN too
+            raise InputError(
+                f"learn_one: {x!r} holds a value that is not finite, or above {LARGEST:g} in size."
+            )
         self._read(self._state, row, np.array([y == 1]), self._rng)
 
     def score_one(self, x: dict[str, float]) -> float:

@@ -33,6 +33,9 @@ from telic.optim.losses import as_loss
 from telic.optim.threads import small_products
 from telic.scale import Executor as Engine
 
+FEWEST = 100
+"""Rows for which a shard of fewer makes steps: after too few it drives the others apart."""
+
 
 class Round(NamedTuple):
     """One line of the history."""
@@ -104,7 +107,8 @@ def consensus_admm(
         Needed with an engine of `telic.scale`: folder of what shards find, by round, which every
         worker reaches. The same call goes on there if it was interrupted.
     passes : float
-        Passes over its rows that a shard makes at least in a round.
+        Passes over its rows that a shard makes at least in a round; one of fewer than 100 rows
+        makes as many steps as if it had 100.
     tol : float
         Stop when the gap is at most tol times the objective at zero.
     max_rounds : int
@@ -236,21 +240,19 @@ def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterabl
 
 
 def _problem(X: Any, y: Any, *, loss: Any, l2: float, fit_intercept: bool) -> AdmmProblem:
-    labels, d = np.array(y), np.shape(X)[-1]
-    # One class is enough for a shard, though not for a problem: the check sees one row turned.
-    alone = as_loss(loss).classifies and labels.size > 1 and (labels == labels[0]).all()
-    if alone and labels[0] in (-1, 1):
-        labels[0] = -labels[0]
+    loss, d = as_loss(loss), np.shape(X)[-1]
+    # One class is enough for a shard, though not for a problem: the squared loss takes any.
+    alone = loss.classifies and np.unique(y).tolist() in ([-1], [1])
     part = make_admm_problem(
         X,
-        labels,
+        y,
         A=sparse.eye_array(d),
         g=separable(d, l2=1.0),
-        loss=loss,
+        loss="squared" if alone else loss,
         l2=l2,
         fit_intercept=fit_intercept,
     )
-    return replace(part, data=replace(part.data, y=np.asarray(y, dtype=np.float64)))
+    return replace(part, data=replace(part.data, loss=loss))
 
 
 def _run(
@@ -364,6 +366,6 @@ def _step(
     seeds = sampling.random_state(seed)
     for point in svr_d(part, steps, state, seed=seeds, batch_size=batch_size, first=first):
         done += point.gradients
-        if point.complete and done >= passes * n:
+        if point.complete and done >= passes * max(n, FEWEST):
             break
     return point.x, point.u

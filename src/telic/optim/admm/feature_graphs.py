@@ -264,6 +264,7 @@ def _standardised(X: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.nda
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
     dense = dense.astype(np.float64)
     weight = np.ones(len(dense)) if sample_weight is None else np.asarray(sample_weight, float)
+    dense, weight = dense[weight > 0], weight[weight > 0]  # a row without weight is none
     dense = (dense - np.average(dense, axis=0, weights=weight)) * np.sqrt(weight)[:, None]
     norms = np.linalg.norm(dense, axis=0)
     varying = np.flatnonzero(norms > 1e-10 * max(norms.max(initial=0.0), 1e-300))
