@@ -390,6 +390,13 @@ def test_a_list_has_no_two_columns_of_a_name(table, model, tmp_path):
             run(command[0], twice, *command[1:])
 
 
+def test_a_column_of_lists_is_not_carried_along(model, tmp_path):
+    path = tmp_path / "tagged.parquet"
+    parquet.write_table(TABLE.append_column("tags", [[["new"]] * N]), path)
+    with pytest.raises(InputError, match=r"column 'tags' is of type list.*Leave it out"):
+        run("rank", path, "--model", model, "--column", "tags")
+
+
 def test_the_row_of_a_bad_csv_file_is_named(tmp_path):
     path, rows = tmp_path / "t.csv", ["a,1"] * 300_000
     rows[250_000] = "a,1,2"

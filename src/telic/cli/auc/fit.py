@@ -204,6 +204,11 @@ def rank(
         if source is None or name not in source.column_names:
             raise InputError(f"{table}: no column {name!r} to carry along.")
         refuse_repeated(table, source.column_names, [name])
+        if pa.types.is_nested(source[name].type):
+            raise InputError(
+                f"{table}: column {name!r} is of type {source[name].type}, which a list in CSV "
+                "does not hold. Leave it out."
+            )
         columns[name] = source[name].take(pa.array(order))
     ranked = pa.table(columns)
     if output is None:
