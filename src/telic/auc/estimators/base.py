@@ -272,7 +272,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 def at_least(name: str, value: Any, low: float, *, strict: bool = False) -> None:
     """Refuse a parameter below its range."""
-    known = isinstance(value, Real) and np.isfinite(value)
+    known = isinstance(value, Real) and np.isfinite(float(value))
     if not known or value < low or (strict and value == low):
         sign = ">" if strict else ">="
         raise InputError(f"{name}: {value!r}, expected a finite number {sign} {low:g}.")
