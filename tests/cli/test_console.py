@@ -24,6 +24,13 @@ def test_a_table_has_its_title_texts_to_the_left_numbers_to_the_right_and_its_no
     assert "│ none │" in capsys.readouterr().out
 
 
+def test_brackets_and_colons_of_a_cell_are_text(capsys):
+    said = ["Tumour [benign]", "[/i] of :key: 2"]
+    show(Table("Diagnoses", {"of [red]": "", "more": ""}, [said]))
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("of [red]", *said))
+
+
 FACTS = {
     "name": "tea [box]",
     "sizes": [1.5, 2.5],

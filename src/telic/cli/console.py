@@ -22,12 +22,13 @@ def print_json(content: Any) -> None:
 def show(table: Table) -> None:
     """Print a table for people."""
     from rich.table import Table as Grid
+    from rich.text import Text
 
     grid = Grid()
     for column, is_text in zip(table.columns, table.is_text(), strict=True):
-        grid.add_column(column, justify="left" if is_text else "right")
+        grid.add_column(Text(column), justify="left" if is_text else "right")
     for row in table.cells():
-        grid.add_row(*row)
+        grid.add_row(*map(Text, row))  # a plain string may hold markup: "[benign]" would be a style
     if not table.rows:
         grid.add_row(NO_ROWS)
     out = Console()
