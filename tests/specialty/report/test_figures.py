@@ -16,6 +16,7 @@ from telic.specialty.report.figures import (
     declared_figure,
     label_of,
     lift_intervals,
+    lifts_figure,
     map_figure,
     months_figure,
 )
@@ -59,6 +60,36 @@ def test_intervals_hold_the_lift_and_narrow_with_more_users(log, found):
     assert (low < high).all()
     few, many = (lift_intervals(log, users, codes) for users in (one.users[:4], one.users))
     assert np.mean(few[1] - few[0]) > np.mean(many[1] - many[0])
+
+
+def test_a_later_log_is_drawn_by_its_own_codes_and_members(log, found):
+    one = found.specialties[0]
+    codes = [code for code, _ in one.diagnoses]
+    column = np.searchsorted(log.codes, codes)
+    # The later log lacks the first diagnosis, so every other code has another place in it.
+    kept = np.delete(np.arange(len(log.codes)), column[0])
+    later = replace(log, codes=log.codes[kept], diagnosis=log.diagnosis[:, kept])
+    bars = lifts_figure(later, one).axes[0]
+    assert [tick.get_text() for tick in bars.get_yticklabels()] == codes[:0:-1]
+    drawn = [bar.get_width() for bar in bars.patches][::-1]
+    np.testing.assert_allclose(drawn, [lift for _, lift in one.diagnoses[1:]], rtol=0.1)
+    images = [map_figure(one, found)[0].axes[0].images[0].get_array() for one in (log, later)]
+    first = np.ma.getmaskarray(images[1])[:, 0]
+    assert first.all()
+    assert not np.ma.getmaskarray(images[0])[0, 0]
+    assert lifts_figure(log, replace(one, users=one.users[:0])) is None
+
+
+def test_names_are_no_formulas_and_two_of_one_beginning_are_two_lines(log, found):
+    one = found.specialties[0]
+    labels = {code: f"{'Costs of $5^$ and more, ' * 3}{code}" for code in log.codes.tolist()}
+    figure = lifts_figure(replace(log, labels=labels), one)
+    assert len({bar.get_y() for bar in figure.axes[0].patches}) == len(one.diagnoses)
+    report = Report("Specialties")
+    report.figure(figure, "Lifts")
+    assert "<svg" in report.html()
+    rows = [["a" * 60 + end, 40, 20, 12, 8] for end in "bc"]
+    assert len({bar.get_y() for bar in declared_figure(rows).axes[0].patches}) == 2
 
 
 def test_numbers_that_are_not_shown_are_not_drawn():

@@ -1,6 +1,7 @@
 """The pictures of the report: what may be shown in a table may be drawn, and nothing else."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from telic.specialty.discovery.result import Discovery, Specialty
+from telic.specialty.later_logs.kept_findings import places
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.small_cells import SMALL_CELL
 
@@ -28,14 +30,15 @@ def label_of(one: Specialty) -> str:
 
 
 def shortened(text: str, length: int = 44) -> str:
-    """Cut a long name.
+    """Cut a long name; what stands between two dollars is no formula.
 
     Examples
     --------
     >>> shortened("a very long diagnosis", 12)
     'a very long…'
     """
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+    text = text if len(text) <= length else text[: length - 1].rstrip() + "…"
+    return text.replace("$", r"\$")
 
 
 def map_figure(log: AccessLog, discovery: Discovery) -> tuple[Figure, int]:
@@ -51,14 +54,13 @@ def map_figure(log: AccessLog, discovery: Discovery) -> tuple[Figure, int]:
     """
     drawn = discovery.specialties[:MOST_SPECIALTIES]
     wanted = list(dict.fromkeys(code for one in drawn for code, _ in one.diagnoses[:OF_EACH]))
-    column = np.searchsorted(log.codes, wanted)
     counts = log.user_diagnosis()
     base = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
     lift = np.full((len(drawn), len(wanted)), np.nan)
     for row, one in enumerate(drawn):
         own = np.asarray(counts[one.users].sum(axis=0)).ravel()
-        shown = log.diagnosed_patients(one.users)[column] >= SMALL_CELL
-        lift[row, shown] = _shrunk(own, base, column)[shown]
+        column, shown = _columns(log, one.users, wanted)
+        lift[row, shown] = _shrunk(own, base, column[shown])
     figure = Figure(figsize=(9.4, 2.2 + 0.34 * len(drawn)))
     axes = figure.subplots()
     ramp = LinearSegmentedColormap.from_list("lift", ["#ffffff", LIGHT, DARK, "#10275e"])
@@ -79,17 +81,29 @@ def map_figure(log: AccessLog, discovery: Discovery) -> tuple[Figure, int]:
     return figure, len(discovery.specialties) - len(drawn)
 
 
-def lifts_figure(log: AccessLog, one: Specialty) -> Figure:
-    """Draw a specialty's lifts as bars, with intervals over resampled users."""
+def lifts_figure(log: AccessLog, one: Specialty) -> Figure | None:
+    """Draw a specialty's lifts in this log as bars, with intervals over resampled users.
+
+    Diagnoses of fewer than `SMALL_CELL` patients are left out, as a later log may have them. None
+    is returned if no other is left.
+    """
     codes = [code for code, _ in one.diagnoses][::-1]
+    column, shown = _columns(log, one.users, codes)
+    if not shown.any():
+        return None
+    column, codes = column[shown], [*compress(codes, shown)]
     names = [shortened(log.label(code)) for code in codes]
     low, high = lift_intervals(log, one.users, codes)
-    value = np.array([lift for _, lift in one.diagnoses][::-1])
+    counts = log.user_diagnosis()
+    base = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
+    value = _shrunk(np.asarray(counts[one.users].sum(axis=0)).ravel(), base, column)
     figure = Figure(figsize=(7.6, 0.9 + 0.26 * len(codes)))
     axes = figure.subplots()
     # A resample's middle may lie beside the measured lift, which the interval then holds too.
     reach = [(value - low).clip(0), (high - value).clip(0)]
-    axes.barh(names, value, color=LIGHT, xerr=reach, ecolor=DARK, capsize=2)
+    place = np.arange(len(names))  # bars of one name would stand in one place
+    axes.barh(place, value, color=LIGHT, xerr=reach, ecolor=DARK, capsize=2)
+    axes.set_yticks(place, names)
     axes.axvline(1, color="#5a6472", linewidth=0.8)
     axes.set_xlabel("times as often as everybody", fontsize=8)
     axes.tick_params(labelsize=8)
@@ -145,12 +159,13 @@ def declared_figure(rows: Sequence[Sequence[Any]]) -> Figure:
     names = [shortened(str(row[0]), 40) for row in rows]
     figure = Figure(figsize=(9.4, 1.0 + 0.3 * len(rows)))
     axes = figure.subplots()
-    left = np.zeros(len(rows))
+    left, lines = np.zeros(len(rows)), np.arange(len(rows))
     parts = ((2, "declare it", DARK), (3, "declare another code", LIGHT), (4, "declare none", GREY))
     for place, label, colour in parts:
         number = np.array([row[place] if isinstance(row[place], int) else 0 for row in rows])
-        axes.barh(names, number, left=left, color=colour, label=label)
+        axes.barh(lines, number, left=left, color=colour, label=label)
         left += number
+    axes.set_yticks(lines, names)
     for i, row in enumerate(rows):
         if any(isinstance(row[place], str) for place, _, _ in parts):
             axes.annotate(
@@ -167,6 +182,14 @@ def declared_figure(rows: Sequence[Sequence[Any]]) -> Figure:
     axes.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), fontsize=8)
     _plain(axes)
     return figure
+
+
+def _columns(
+    log: AccessLog, users: np.ndarray, codes: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places of codes in the log, and whether they may be shown: it may be later than the codes."""
+    column, known = places(np.array(codes, dtype=str), log.codes)
+    return column, known & (log.diagnosed_patients(users)[column] >= SMALL_CELL)
 
 
 def _shrunk(own: np.ndarray, base: np.ndarray, column: np.ndarray) -> np.ndarray:

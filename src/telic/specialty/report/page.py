@@ -190,9 +190,9 @@ def _specialty(
         f"{written(one.stability_sizes, '.2f')} with other sizes, "
         f"{written(one.stability_months, '.2f')} month by month."
     )
-    if one.diagnoses:
+    if figure := lifts_figure(log, one):
         report.figure(
-            lifts_figure(log, one),
+            figure,
             "Diagnoses these users access more often than everybody, with 95 % intervals: "
             "how far it hangs on single users.",
         )
