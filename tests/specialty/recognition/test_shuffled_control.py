@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from telic.simulate.hospital import simulate_hospital
+from telic.simulate.hospital_families import simulate_family
 from telic.specialty.discovery.by_topics import mean_share
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.gibbs_lda import GibbsLDA
@@ -148,7 +149,7 @@ def small(tmp_path_factory):
     simulate_hospital(folder, scale=0.002)
     log = read_log(folder)
     taxonomy = np.array([f"Ward {name}" if name else "" for name in log.taxonomy])
-    busy = np.flatnonzero(np.isin(taxonomy, ["Ward Dermatology"]))[:8]
+    busy = np.intersect1d(np.flatnonzero(taxonomy == "Ward Dermatology"), log.access_user)[:8]
     return replace(log, taxonomy=taxonomy), busy
 
 
@@ -180,3 +181,22 @@ def test_a_hospital_that_declares_no_codes_is_told_what_is_missing(small):
     bare = replace(log, taxonomy=np.full(len(log.users), ""))
     found = Discovery("residuals", [specialty(users)] * 2, np.full(len(log.users), -1))
     assert recognise_found(bare, found) == ({}, [NO_CLASS])
+
+
+def test_users_who_accessed_nothing_change_no_score():
+    log = simulate_family("problem lists", 0).log
+    codes = log.taxonomy[log.taxonomy != ""]
+    idle = np.array([f"~{number:03d}" for number in range(200)])
+    more = replace(
+        log,
+        users=np.concatenate([log.users, idle]),
+        taxonomy=np.concatenate([log.taxonomy, np.resize(codes, len(idle))]),
+    )
+    members, facts = np.arange(0, 150, 7), []
+    for one, users in ((log, members), (more, np.append(members, [150, 151]))):
+        cluster = np.where(np.isin(np.arange(len(one.users)), users), 0, -1)
+        found = Discovery("residuals", [specialty(users)], cluster, {"n_topics": 5})
+        recognitions, notes = recognise_found(one, found, pipeline=PIPELINE)
+        facts.append((recognition_facts(found, recognitions), notes))
+    assert facts[0][0]
+    assert facts[0] == facts[1]

@@ -185,7 +185,7 @@ def recognition_facts(
     for (k, classifier), one in recognitions.items():
         core = [name for name in one.classes if name != DE_FACTO]
         precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
-        size = len(discovery.specialties[k].users)
+        size = int(one.support[one.classes.index(DE_FACTO)])
         facts.append(
             {
                 "specialty": discovery.specialties[k].name,
@@ -220,6 +220,8 @@ def recognise_found(
 ) -> tuple[dict[tuple[int, str], Recognition], list[str]]:
     """Recognise each specialty without a listed code beside the core classes and beside nothing.
 
+    Users who accessed nothing in this log count for no class: nothing could tell them apart.
+
     Parameters
     ----------
     log : AccessLog
@@ -243,21 +245,24 @@ def recognise_found(
     if work is not None:
         refuse_remote(work, "work", "the users' accesses are mapped")
     counts = log.user_diagnosis()
+    seen = np.bincount(log.access_user, minlength=len(log.users)) > 0
+    taxonomy = np.where(seen, log.taxonomy, "")
     control: Shuffled | None = None
     results = {}
     notes: dict[str, None] = {}  # each once, in order
     for k, one in enumerate(discovery.specialties):
         if one.listed_code is not None:
             continue
-        core = classes_beside(log.taxonomy, one.users)
-        if len(one.users) < FEWEST:
+        users = one.users[seen[one.users]]
+        core = classes_beside(taxonomy, users)
+        if len(users) < FEWEST:
             notes[_too_few(one.name)] = None
             continue
         if not core:
             notes[NO_CLASS] = None
             continue
-        notes |= dict.fromkeys(_beside_words(log.taxonomy, core))
-        labels = with_specialty(log.taxonomy, one.users, DE_FACTO, core)
+        notes |= dict.fromkeys(_beside_words(taxonomy, core))
+        labels = with_specialty(taxonomy, users, DE_FACTO, core)
         if control is None:
             n_topics = discovery.details.get("n_topics", N_TOPICS)
             control = shuffle(log, n_topics=n_topics, seed=seed, threads=threads)
@@ -266,7 +271,7 @@ def recognise_found(
             here = None if work is None else Path(str(work)) / f"specialty-{k}"
             options |= {"executor": executor, "work": here}
             found = recognise(counts, labels, **options)
-            nothing = control.f1(log.taxonomy, len(one.users), core, **options)
+            nothing = control.f1(taxonomy, len(users), core, **options)
             results[k, method] = replace(found, shuffled_f1=nothing)
     return results, list(notes)
 
