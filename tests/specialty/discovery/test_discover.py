@@ -10,6 +10,7 @@ from scipy import sparse
 from telic.errors import InputError
 from telic.report import Report
 from telic.simulate.hospital import Difficulty, simulate_hospital
+from telic.simulate.hospital_families import simulate_family
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.alarms.before_and_after import effect, known_snooping, together
 from telic.specialty.alarms.diagnosis_lifts import COVERED, SHRINK
@@ -383,3 +384,23 @@ def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
     described = replace(found, specialties=specialties)
     (line,) = lines(log, described, alerts, own, pseudonyms=names)
     assert line["practised"] == "a specialty of fewer than 11 users"
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "lda", "n_topics": 8, "assign": "argmax"}])
+def test_users_without_accesses_change_nothing(options):
+    log = simulate_family("problem lists", 4).log
+    idle = np.array([f"~{number:04d}" for number in range(2000)])
+    found = discover(log, restarts=1, **options)
+    assert found.specialties
+    for codes in (log.taxonomy[log.taxonomy != ""], np.array(["Porter"])):
+        more = replace(
+            log,
+            users=np.concatenate([log.users, idle]),
+            taxonomy=np.concatenate([log.taxonomy, np.resize(codes, len(idle))]),
+        )
+        again = discover(more, restarts=1, **options)
+        np.testing.assert_array_equal(again.cluster[: len(log.users)], found.cluster)
+        assert (again.cluster[len(log.users) :] == -1).all()
+        assert [one.as_json() for one in again.specialties] == [
+            one.as_json() for one in found.specialties
+        ]

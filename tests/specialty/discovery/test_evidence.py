@@ -162,11 +162,13 @@ def test_a_code_names_a_cluster_by_its_users_in_view():
     cluster = group(taxonomy, users)
     assert by_overlap(taxonomy, cluster, 0) == ("Urology", False)
     assert by_overlap(taxonomy, cluster, 0, np.array([0, 1, 2, 3, 10, 11])) == ("Urology", True)
-    # Three of thirteen are too few; of the twelve in view they are enough.
+    # Three of thirteen are too few; of the twelve in view they are enough beside all others.
     taxonomy = np.array(["Urology"] * 13 + ["Surgery"] * 40)
     cluster = group(taxonomy, users[:3])
     assert over_represented(taxonomy, cluster, 0) == ("Urology", False)
-    assert over_represented(taxonomy, cluster, 0, np.arange(12)) == ("Urology", True)
+    view = np.delete(np.arange(53), 12)
+    assert over_represented(taxonomy, cluster, 0, view) == ("Urology", True)
+    assert over_represented(taxonomy, cluster, 0, np.arange(12)) == ("Urology", False)
 
 
 @pytest.fixture(scope="module")

@@ -128,9 +128,12 @@ def group_by_residuals(
 ) -> Grouping:
     """Cluster users by practices beyond chance; the options are those of `discover`.
 
+    Users without accesses are left out: chance gives them nothing either, so that whoever has some
+    would stand out.
+
     Other sizes, for the stability, are one cluster fewer and one more. Runs share the threads.
     """
-    units = units_of(log)
+    units, active = units_of(log).of_active()
     found = signal(units, np.random.default_rng(seed))
     n = found.n_practices + SPARE if found.n_practices else 0
     progress("number of practices")
@@ -148,8 +151,9 @@ def group_by_residuals(
         practices = refine(units, directions(found, n_clusters, seed), n_clusters)
         shown = held_up(units, practices, np.random.default_rng(seed))
         progress(f"{n_clusters} practices")
-        member = practices.member
-        return np.where((member >= 0) & shown[member], member, -1), practices
+        member, cluster = practices.member, np.full(len(log.users), -1)
+        cluster[active] = np.where((member >= 0) & shown[member], member, -1)
+        return cluster, practices
 
     sizes = [k for k in (n - 1, n + 1) if k > 0] if restarts > 1 else []
     starts = [(n, seed + restart) for restart in range(restarts)] + [(k, seed) for k in sizes]
@@ -166,4 +170,5 @@ def group_by_residuals(
         sizes=[one for one, _ in others[restarts - 1 :]],
         by_month=by_month,
         details=details,
+        in_view=active,
     )

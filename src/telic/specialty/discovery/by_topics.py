@@ -65,6 +65,7 @@ def group_by_topics(
     n_topics = _number(log, documents, n_topics, details, seed, choose, progress)
     opened_in = log.user_encounter if document == "encounter" else log.user_patient
     opened = opened_in()
+    opens = np.asarray(opened.sum(axis=1)).ravel() > 0
 
     def run(n: int, seed: int) -> tuple[float, np.ndarray, np.ndarray, GibbsLDA]:
         model = GibbsLDA(n_topics=n, shards=shards, random_state=seed, n_jobs=threads)
@@ -72,14 +73,14 @@ def group_by_topics(
         topics = model.transform(documents)
         if document != "user":
             patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
-            share = mean_share(opened, topics)
-            cluster = concentrated_cluster(share, topics.var(axis=0) / patients)
+            share, noise = mean_share(opened, topics), topics.var(axis=0) / patients
         else:
-            share = topics
-            cluster = concentrated_cluster(topics)
+            share, noise = topics, np.zeros(topics.shape)
+        cluster = np.full(len(opens), -1)
         if assign == "argmax":
-            opens = np.asarray(opened.sum(axis=1)).ravel() > 0
-            cluster = np.where(opens, share.argmax(axis=1), -1)
+            cluster[opens] = share[opens].argmax(axis=1)
+        else:
+            cluster[opens] = concentrated_cluster(share[opens], noise[opens])
         progress(f"LDA with {n} topics")
         score = model.perplexity(documents) if restarts > 1 else 0.0
         return score, cluster, topics, model
@@ -103,6 +104,7 @@ def group_by_topics(
         sizes=[run(n, seed)[1] for n in sorted(sizes)],
         by_month=by_month,
         details=details,
+        in_view=np.flatnonzero(opens),
     )
 
 
@@ -118,7 +120,8 @@ def _number(
     """Return the number of topics, chosen if it is not given; `details` gets what it rests on."""
     document = details["document"]
     if isinstance(n_topics, str):
-        chosen = max(2, signal(units_of(log), np.random.default_rng(seed)).n_practices)
+        units, _ = units_of(log).of_active()
+        chosen = max(2, signal(units, np.random.default_rng(seed)).n_practices)
         progress("number of topics")
     elif n_topics is None:
         several = int((np.asarray(documents.sum(axis=1)).ravel() >= 2).sum())

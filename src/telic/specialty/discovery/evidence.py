@@ -107,7 +107,7 @@ def over_represented(
     k : int
         The group.
     in_view : ndarray of int, optional
-        Users who could be grouped at all; a code's other users are not missed.
+        Users who could be grouped at all; a code's other users are not missed, nor drawn.
 
     Examples
     --------
@@ -120,9 +120,8 @@ def over_represented(
     codes, here, everywhere = _declared(taxonomy, users, in_view)
     if not len(codes):
         return None, False
-    coded = taxonomy[taxonomy != ""]
-    total = np.array([(coded == code).sum() for code in codes])
-    chance = scipy.stats.hypergeom.sf(here - 1, len(coded), total, here.sum())
+    coded = ((taxonomy if in_view is None else taxonomy[in_view]) != "").sum()
+    chance = scipy.stats.hypergeom.sf(here - 1, coded, everywhere, here.sum())
     # A chance that is the level itself, such as 1/20, comes with rounding.
     speaks = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
     speaks &= here >= CODES_USERS * everywhere

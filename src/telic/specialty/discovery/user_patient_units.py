@@ -37,6 +37,11 @@ class Units:
         """Return each user's number of patients."""
         return np.bincount(self.user, minlength=self.n_users)
 
+    def of_active(self) -> tuple["Units", np.ndarray]:
+        """Return the units of the users who have any, numbered anew, and who these users are."""
+        active, user = np.unique(self.user, return_inverse=True)
+        return replace(self, user=user, n_users=len(active)), active
+
     def dealt(self, rng: np.random.Generator) -> "Units":
         """Deal the units to users at random; each user keeps their number."""
         return replace(self, user=rng.permutation(self.user))
