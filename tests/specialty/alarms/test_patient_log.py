@@ -6,7 +6,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.simulate.hospital import simulate_hospital
-from telic.specialty.alarms.access_reasons import find_reasons
+from telic.specialty.alarms.access_reasons import NO_REASON, find_reasons
 from telic.specialty.alarms.patient_log import LACKING, NOT_JUDGED, patient_log
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.log_files import read_log
@@ -45,6 +45,12 @@ def test_every_access_is_listed_whether_it_could_be_judged_or_not(folder, judged
     assert first["reason"] == NOT_JUDGED
     assert own.simulated
     assert own.lacking == LACKING
+    reasons = [one["reason"] for one in own.rows]
+    without, left = reasons.count(NO_REASON), reasons.count(NOT_JUDGED)
+    assert (
+        f"{len(reasons)} accesses. A reason was inferred for {len(reasons) - without - left}; for "
+        f"{without} none was found, and {left} could not be judged."
+    ) in own.report().html()
 
 
 def test_reasons_are_those_of_the_accesses(folder, judged):

@@ -247,6 +247,15 @@ def test_what_members_declare_is_withheld_where_the_table_withholds_it():
     assert said(Log(("", 30)), None) == "No member declares a code"
 
 
+def test_what_members_declare_is_counted_in_the_log_that_is_shown():
+    class Log:
+        taxonomy = np.repeat(["Urology", "Surgery", ""], [40, 20, 20])
+
+    then = evidence_of(Log.taxonomy, np.arange(25), "Urology", 0.5, np.array([0.1, 0.2]))
+    one = Specialty("x", "Urology", "Urology", np.arange(80), [], None, None, None, then)
+    assert declaration(Log, one) == ("40 of 60 declared members declare Urology (95 %: 54% to 77%)")
+
+
 @pytest.mark.parametrize(("deviations", "text"), [(3.4, "3"), (100.0, "100"), (17e6, "> 100")])
 def test_a_spread_of_almost_nothing_gives_no_number_of_deviations(deviations, text):
     assert deviations_shown(deviations) == text

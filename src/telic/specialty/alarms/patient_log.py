@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from telic.data import contracts
 from telic.errors import InputError
 from telic.report import Report, Table
-from telic.specialty.alarms.access_reasons import Reasons
+from telic.specialty.alarms.access_reasons import NO_REASON, Reasons
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.log.contract_tables import find_table, read_table
@@ -69,13 +69,15 @@ class PatientLog:
 
     def report(self) -> Report:
         """Return the page for the patient."""
-        without = sum(one["reason"] == "no reason found" for one in self.rows)
+        reasons = [one["reason"] for one in self.rows]
+        without, not_judged = reasons.count(NO_REASON), reasons.count(NOT_JUDGED)
+        unasked = f", and {not_judged} could not be judged" if not_judged else ""
         page = Report(
             "Who opened your record",
             lead=f"Patient {self.patient}: {len(self.rows)} accesses. A reason was inferred for "
-            f"{len(self.rows) - without}; for {without} none was found. Neither is a proof: a "
-            "reason says that such an access is usual, and one without may have been needed. Ask "
-            "the hospital's data protection officer about any of them.",
+            f"{len(self.rows) - without - not_judged}; for {without} none was found{unasked}. "
+            "Neither is a proof: a reason says that such an access is usual, and one without may "
+            "have been needed. Ask the hospital's data protection officer about any of them.",
         )
         if self.simulated:
             page.note("Simulated: the hospital, its users and its accesses are invented.")

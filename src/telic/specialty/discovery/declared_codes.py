@@ -1,5 +1,7 @@
 """What a specialty's users declare, as it may be shown."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from telic.specialty.discovery.result import Specialty
@@ -39,6 +41,7 @@ def declaration(log: AccessLog, one: Specialty) -> str:
         return f"How many declared members declare {code} is withheld"
     if isinstance(declaring, str) or isinstance(none, str) or len(one.users) < SMALL_CELL:
         return f"{declaring} declared members declare {code}"
-    low, high = (f"{bound:.0%}" for bound in one.evidence.interval())
-    declared = one.evidence.declared
+    declared = len(one.users) - none  # in this log, which may be later than the evidence
+    here = replace(one.evidence, declaring=declaring, declared=declared)
+    low, high = (f"{bound:.0%}" for bound in here.interval())
     return f"{declaring} of {declared} declared members declare {code} (95 %: {low} to {high})"
