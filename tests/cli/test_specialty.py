@@ -302,7 +302,7 @@ def test_a_report_says_what_it_leaves_out_and_where_it_is(tmp_path, monkeypatch)
 
     command = sys.modules["telic.cli.specialty.report"]
     monkeypatch.setattr(command, "read", lambda *_: log)
-    monkeypatch.setattr(command, "known", lambda *_: (nothing, "before", None))
+    monkeypatch.setattr(command, "known", lambda *_: (log, nothing, "before", None))
     monkeypatch.setattr("telic.specialty.report.page.full_report", full_report)
     page = tmp_path / "page.md"
     options = ("--out", page, "--pipeline", "printed", "--seed", 3, "--threads", 2)

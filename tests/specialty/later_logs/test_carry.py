@@ -5,7 +5,9 @@ import pytest
 
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
-from telic.specialty.alarms.explained_alarms import judge
+from telic.specialty.alarms.before_and_after import effect
+from telic.specialty.alarms.colleagues import care_of
+from telic.specialty.alarms.explained_alarms import judge, lines
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.user_patient_units import units_of
 from telic.specialty.later_logs.carry import _median, carry
@@ -124,6 +126,16 @@ def test_whoever_a_later_log_does_not_list_keeps_the_code_that_was_declared(part
         found = dict(zip(carried.users, carried.taxonomy, strict=True))
         for user, code in zip(findings.users, findings.taxonomy, strict=True):
             assert found[user] == (first if user == later.users[0] else code)
+    seen = []
+    for log in (later, partly):
+        carried = carry(findings, log)
+        care = care_of(carried.log, carried.discovery, before=findings)
+        alerts = judge(carried.log, carried.discovery, before=findings, care=care)
+        queue = alerts.queue()
+        described = lines(carried.log, carried.discovery, alerts, queue, pseudonyms=None)
+        seen.append((effect(carried.log, carried.discovery, alerts), [*described]))
+    assert seen[0] == seen[1]
+    assert "users without a code keep the one that they declared before" in carried.notes[-1]
 
 
 def test_rows_that_were_counted_are_not_counted_again(hospital, parts, findings):

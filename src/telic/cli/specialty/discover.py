@@ -183,7 +183,7 @@ def recognise(
     for name in names:
         pipeline_names(name, pipeline)  # a wrong name is said before the log is read
     records = read(log, skip_bad_rows, code_table)
-    discovery = known(records, found, method, seed, threads)[0]
+    records, discovery, _, _ = known(records, found, method, seed, threads)
     with job_of(
         memory,
         cluster,

@@ -77,7 +77,7 @@ def explain(
     if audit_events is not None:
         check_output(audit_events, kind="JSON", reads=[log, found, code_table], overwrite=overwrite)
     records = read(log, skip_bad_rows, code_table)
-    discovery, before, carried = known(records, found, method, seed, threads)
+    records, discovery, before, carried = known(records, found, method, seed, threads)
     care = care_of(records, discovery, before=before, seed=seed)
     alerts = judge(records, discovery, before=before, care=care)
     counted = effect(records, discovery, alerts, known_snooping(log))
@@ -140,7 +140,7 @@ def patient(
         if kind is None:
             raise InputError(f"{out}: expected a name that ends in .csv, .json or .html.")
     records = read(log, skip_bad_rows, code_table)
-    discovery, before, _ = known(records, found, "residuals", seed, 1)
+    records, discovery, before, _ = known(records, found, "residuals", seed, 1)
     own = patient_log(
         log,
         records,

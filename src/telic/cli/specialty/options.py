@@ -64,8 +64,8 @@ def read(folder: Path, skip_bad_rows: bool, code_table: Path | None) -> "AccessL
 
 def known(
     log: "AccessLog", found: Path | None, method: str, seed: int, threads: int
-) -> "tuple[Discovery, Findings | None, Carried | None]":
-    """Return what was found, and findings of an earlier log carried to this one."""
+) -> "tuple[AccessLog, Discovery, Findings | None, Carried | None]":
+    """Return the log, what was found, and findings of an earlier log carried to this one."""
     from telic.specialty.discovery.discover import discover as find
     from telic.specialty.discovery.result import read_discovery
     from telic.specialty.later_logs.carry import carry
@@ -75,9 +75,9 @@ def known(
         before = read_findings(found)
         carried = carry(before, log, seed=seed)
         tell(carried.notes)
-        return carried.discovery, before, carried
+        return carried.log, carried.discovery, before, carried
     if found is not None:
-        return read_discovery(found, log), None, None
+        return log, read_discovery(found, log), None, None
     with steps("discover") as begin:
         discovery = find(
             log,
@@ -86,7 +86,7 @@ def known(
             threads=threads,
             progress=lambda step: begin(f"{step}: done"),
         )
-    return discovery, None, None
+    return log, discovery, None, None
 
 
 def tell(notes: list[str]) -> None:

@@ -47,7 +47,7 @@ def report(
     check_output(out, kind="page", reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
     records = read(log, skip_bad_rows, code_table)
-    discovery, before, _ = known(records, found, method, seed, threads)
+    records, discovery, before, _ = known(records, found, method, seed, threads)
     page, notes = full_report(
         records,
         discovery,

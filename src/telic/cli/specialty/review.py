@@ -62,7 +62,7 @@ def add(
 
     with closing(open_queue(store, new=True)) as queue:
         records = read(log, skip_bad_rows, code_table)
-        discovery, before, _ = known(records, found, "residuals", seed, 1)
+        records, discovery, before, _ = known(records, found, "residuals", seed, 1)
         care = care_of(records, discovery, before=before, seed=seed)
         alerts = judge(records, discovery, before=before, care=care)
         added = queue.add(records, discovery, alerts, name=log.name, limit=limit)

@@ -63,6 +63,8 @@ class Drift(NamedTuple):
 class Carried:
     """A later log, seen with the findings of an earlier one."""
 
+    log: AccessLog
+    """The later log. Whoever declares nothing there keeps the code that was declared before."""
     discovery: Discovery
     """For the later log's users."""
     findings: Findings
@@ -117,6 +119,9 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
             f"the findings know fewer than {KNOWN_CODES:.0%} of the diagnoses that this log's "
             "users accessed. Read both logs with the same --code-table, or discover anew."
         )
+    before = np.where(known_user, findings.taxonomy[place], "")
+    kept = (log.taxonomy == "") & (before != "")
+    log = replace(log, taxonomy=np.where(kept, before, log.taxonomy))
     later = findings.later(log)
     units = units_of(log, later, fewest_users=1)
     fresh, patients = spread(units, len(log.codes)), units.patients()
@@ -164,10 +169,15 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
         )
     if (strangers := int((~known_user).sum())) > 0:
         notes.append(f"{shown(strangers)} users are new since the findings")
+    if kept.any():
+        notes.append(
+            f"{shown(int(kept.sum()))} users without a code keep the one that they declared before"
+        )
     unknown = 1 - opened[known].sum() / opened.sum()
     if unknown > 0:
         notes.append(f"{unknown:.1%} of the accessed diagnoses are of codes new to the findings")
     return Carried(
+        log,
         discovery,
         _added(findings, log, discovery, fresh, patients),
         drift,
