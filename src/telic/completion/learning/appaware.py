@@ -1,4 +1,4 @@
-"""AppAware (3.3): preference = relevance + what installed and just opened apps say of a query."""
+"""AppAware, [Zhang2017] (3.3): preference = relevance + what installed and opened apps say."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

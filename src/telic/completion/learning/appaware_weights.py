@@ -1,4 +1,4 @@
-"""The weights of AppAware: the conditional logit of (3.3.5), with each of some penalties."""
+"""The weights of AppAware, [Zhang2017]: the conditional logit of (3.3.5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
