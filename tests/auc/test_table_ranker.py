@@ -262,6 +262,26 @@ def test_cells_that_are_no_numbers_are_named(columns, message):
         Encoder.fit(table, leave_out={"gone"}, one_hot=set(), path="rows.csv")
 
 
+@pytest.mark.parametrize(
+    "cells", [["5%", "12.5 %"], ["1,234", "567"], ["$3", "-$4.50"], ["1,5", "2,25"], ["7", "8 €"]]
+)
+def test_numbers_with_a_mark_are_no_categories_in_silence(cells):
+    table = pa.table({"a": cells})
+    with pytest.raises(
+        InputError, match=r"row \d: 'a' is .*expected a number as 1234\.5.*--one-hot a"
+    ):
+        Encoder.fit(table, leave_out=set(), one_hot=set(), path="rows.csv")
+    assert len(Encoder.fit(table, leave_out=set(), one_hot={"a"}, path="rows.csv").names) == 2
+
+
+@pytest.mark.parametrize(
+    "cells", [["5%", "few"], ["10.0.0.1", "10.0.0.2"], ["2024-01-02", "2025-03-04"], ["1-2", "3-4"]]
+)
+def test_texts_that_are_no_numbers_stay_categories(cells):
+    table = pa.table({"a": cells})
+    assert len(Encoder.fit(table, leave_out=set(), one_hot=set(), path="rows.csv").names) == 2
+
+
 def test_text_among_many_texts_is_a_category():
     """One in five that is no number is no mistake; nor is what --one-hot names."""
     texts = pa.table({"a": ["1", "2", "3", "4", "?"]})

@@ -1,5 +1,6 @@
 """From a table (CSV, Parquet, libsvm) to numbers: columns checked, categories one-hot encoded."""
 
+import re
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ DENSE_COLUMNS = 500
 """Up to here one-hot columns are kept dense, where the exact solver is fastest."""
 ODD_SHARE = 0.1
 """A text column with no more than this share of its values unreadable as numbers is a mistake."""
+_MARKED = re.compile(r"\s*[-+]?[$€£]?\s?\d+(,\d+)*(\.\d+)?\s?[%$€£]?\s*")
+"""A number as people write it, such as 1,234 or 5 %."""
 
 
 def read_table(
@@ -248,14 +251,18 @@ class Encoder:
 
 
 def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: str | Path) -> None:
-    """Refuse a column of numbers that a few cells of text turned into categories."""
+    """Refuse a column of numbers that a few cells of text, or marks, turned into categories."""
     odd = {value for value in values if not reads_as_number(value)}
-    if odd and len(odd) <= ODD_SHARE * len(values):
+    marked = all(_MARKED.fullmatch(value) for value in odd)
+    if odd and (marked or len(odd) <= ODD_SHARE * len(values)):
         cells = column.to_pylist()
         row = next(row for row, value in enumerate(cells) if value in odd)
+        wanted = "as in the other rows. Mend or drop the row"
+        if marked:
+            wanted = "as 1234.5. Write it so, without a sign or a comma"
         raise InputError(
-            f"{path}: row {row + 1}: {name!r} is {cells[row]!r}, expected a number as in the other "
-            f"rows. Mend or drop the row, or take all values as categories with --one-hot {name}."
+            f"{path}: row {row + 1}: {name!r} is {cells[row]!r}, expected a number {wanted}, or "
+            f"take all values as categories with --one-hot {name}."
         )
 
 
