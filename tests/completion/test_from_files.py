@@ -200,6 +200,16 @@ def test_rows_without_a_user_are_one_person_who_may_be_one_of_the_others(write):
     assert set(texts(fit_files(named, own).suggest(""))) == {"tea", "my own name"}
 
 
+def test_nothing_is_suggested_that_counts_nothing_or_that_nobody_need_have_submitted(write):
+    rows = [f"tea,2026-01-01,u{i},{i % 2}" for i in range(4)]
+    log = write("log.csv", "\n".join(["query,at,user,count", *rows]))
+    assert texts(fit_files(log, min_users=3).suggest("")) == []
+    assert texts(fit_files(log, min_users=2).suggest("")) == ["tea"]
+    for fewest in (0, -1):
+        with pytest.raises(InputError, match=f"min_users is {fewest}, expected at least 1"):
+            fit_files(log, min_users=fewest)
+
+
 def test_a_list_and_a_log_count_together(write):
     catalogue = write("titles.csv", "title,views,url\nTea House,2,/h\nTeapot,3,/p\n")
     log = write("log.csv", "query,at\n" + "tea house,2026-01-01\n" * 5 + "tea tin,2026-01-01\n")

@@ -28,13 +28,13 @@ EVENT = st.tuples(
     st.integers(0, QUERIES - 1),
     st.integers(-2, 6),  # -1: nobody is named; -2: in a catalogue
     st.integers(-1, 4),  # -1: somewhere
-    st.integers(1, 5),
+    st.integers(0, 5),
 )
 
 
 def support(events, query):
     """How many people in how many places have submitted it for sure; enough if a catalogue has."""
-    own = [(user, network) for q, user, network, *_ in events if q == query]
+    own = [(user, network) for q, user, network, count in events if q == query and count]
     if any(user == -2 for user, _ in own):
         return np.inf
     named = [(user, network) for user, network in own if user >= 0]
@@ -64,7 +64,7 @@ def test_what_is_lost_is_what_too_few_have_submitted(events, listed):
     submissions = gathered(events, 1)
     vouched = np.isin(np.arange(QUERIES), list(listed))
     said = said_by_k(kept(submissions, vouched))
-    always = listed | {q for q, user, *_ in events if user == -2}
+    always = listed | {q for q, user, _, count in events if user == -2 and count}
     own = [e for e in events if e[1] != -2]
     everything = sum(e[3] for e in own)
     for k in KS:

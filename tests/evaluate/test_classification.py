@@ -177,6 +177,16 @@ def test_where_all_pairs_are_right_the_interval_still_covers(scale):
     assert auc_interval(~y, y, scale=scale, level=0.8)[:3] == (0, *wilson_interval(0, 5, level=0.8))
 
 
+def test_rankings_of_few_rows_without_a_spread_tell_little():
+    y = np.arange(4) < 2
+    assert auc_interval(y, np.ones(4))[:3] == (0.5, *wilson_interval(0.5, 2))
+    assert auc_difference(y, y, ~y).p_value == 0.5  # two pairs, each for the first
+    assert auc_difference(y, y, np.ones(4)).p_value == 0.5
+    assert auc_difference(y, y, y).p_value == 1.0
+    y = np.arange(23) < 11
+    assert auc_difference(y, y, ~y).p_value == 2 * 0.5**11
+
+
 def test_standard_errors_hold_where_samples_are_tiny():
     # With five and six rows dividing by n in place of n − 1 loses a fifth of the variance, and
     # falls below what is seen; as it stands DeLong's is a little above it.

@@ -182,6 +182,20 @@ def test_the_interval_of_people_who_are_all_alike_is_wilsons():
     assert everybody.values[1].difference.low < -0.4
 
 
+def test_no_interval_of_a_trial_is_a_point():
+    half = [choices_of([True, False] * 4, arm) for arm in "ab"]
+    users = [name for arm in "ab" for name in np.repeat([f"{arm}{i}" for i in range(4)], 2)]
+    rows = pa.concat_tables(half)  # each user accepts one of two, so that none moves the estimate
+    rows = rows.set_column(rows.column_names.index("user"), "user", pa.array(users))
+    nobody = pa.concat_tables([choices_of([False] * 8, arm) for arm in "ab"])
+    for table in (rows, nobody):
+        found = judge_trial(table)
+        for value in found.values:
+            for each in (value.snips, value.ips, value.difference):
+                assert each is None or each.high - each.low > 0.2
+        assert found.observed["acceptance"].high - found.observed["acceptance"].low > 0.1
+
+
 def test_one_user_does_not_tell_whether_propensities_are_right(tmp_path):
     trial = simulate_trial(users=1, choices=12, shares=(0.5, 0.5), seed=1)
     found = judge_trial(recorded_trial(tmp_path / "log", trial)[0])

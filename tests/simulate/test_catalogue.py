@@ -54,7 +54,9 @@ def test_counts_are_summed_and_rare_queries_left_out(log, tmp_path):
     assert everything.phrases == ["tea", "coffee", "mate"]
     np.testing.assert_array_equal(everything.weights, [5.0, 7.0, 9.0])
     nobody = log.set_column(1, "user", pa.nulls(len(log), pa.string()))
-    assert Catalogue.from_table(nobody).phrases == everything.phrases
+    assert Catalogue.from_table(nobody, min_users=1).phrases == everything.phrases
+    with pytest.raises(InputError, match="at least 2 users"):
+        Catalogue.from_table(nobody, min_users=2)
     without_users = Catalogue.from_table(log.select(["query"]))
     np.testing.assert_array_equal(without_users.weights, [3.0, 2.0, 1.0])
 

@@ -46,18 +46,20 @@ class QueryLog:
     groups: dict[str, tuple[list[str | None], np.ndarray]] = field(default_factory=dict)
     """Where the log says them, ``"tenant"`` and ``"network"`` of the user: the distinct ones, and
     int32 (m,), the position of each submission's."""
-    told: np.ndarray | None = None
-    """bool (m,), what `vouched` shall be; None for what the users say."""
+    of_catalogue: np.ndarray | None = None
+    """bool (m,): see `vouched`. None: all are, if nobody is named."""
 
     @property
     def vouched(self) -> np.ndarray:
         """Mark the submissions that count for as many users as it takes to suggest their query.
 
-        Bool (m,). They are all those of a log that names nobody, such as a catalogue. In a log that
-        names users, a row without one is of a person, too, who is perhaps one of these.
+        Bool (m,). They are all those of a log without users, such as a catalogue. Of a file with a
+        column of users, a row without one is of a person, too, who is perhaps one of these; also
+        where no row that can be used has one.
         """
-        nobody = all(name is None for name in self.users)
-        return np.full(len(self.query), nobody) if self.told is None else self.told
+        if self.of_catalogue is not None:
+            return self.of_catalogue
+        return np.full(len(self.query), all(name is None for name in self.users))
 
 
 def read_queries(source: str | Path | pa.Table) -> QueryLog:
@@ -105,7 +107,10 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
         users += names.dictionary.to_pylist()
         user = (names.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1).astype(np.int32)
     at = one_chunk(table["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return QueryLog(queries, query, at, users, user, count, groups=groups_of(table))
+    listed = np.full(n, "user" not in table.column_names)
+    return QueryLog(
+        queries, query, at, users, user, count, groups=groups_of(table), of_catalogue=listed
+    )
 
 
 def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> QueryLog:
@@ -149,7 +154,8 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
         role: (list(values), np.concatenate([np.empty(0), *placed[role]]).astype(np.int32))
         for role, values in groups.items()
     }
-    return QueryLog(list(numbers), query, at, list(users), user, count, skipped, of)
+    listed = np.full(len(query), "user" not in shape.roles)
+    return QueryLog(list(numbers), query, at, list(users), user, count, skipped, of, listed)
 
 
 def joined_group(

@@ -109,9 +109,9 @@ def auc_interval(
         Confidence, in (0, 1).
     scale : {"logit", "identity"}, default "logit"
         Where the estimate is taken as normal. "identity" is DeLong's own interval (cut at 0
-        and 1); "logit" covers better near 1. At AUC 0 or 1 DeLong's variance is 0, which says
-        nothing of rows to come: the interval is Wilson's there, of as many pairs as can be formed
-        in which no row comes twice.
+        and 1); "logit" covers better near 1. Where DeLong's variance is 0, as at AUC 0 or 1, it
+        says nothing of rows to come: the interval is Wilson's there, of as many pairs as can be
+        formed in which no row comes twice.
     pos_label : label, optional
         As for `roc_auc`.
 
@@ -140,11 +140,11 @@ def auc_interval(
         variance += max(mean_square - mean**2, 0.0) / (n - 1)
     error = float(np.sqrt(variance))
     width = scipy.stats.norm.ppf(0.5 + level / 2) * error
-    if scale == "logit" and 0 < auc < 1:
+    if error == 0:
+        bounds = wilson_interval(float(auc), min(n_high, n_low), level=level)
+    elif scale == "logit" and 0 < auc < 1:
         center, half = logit(auc), width / (auc * (1 - auc))
         bounds = expit(center - half), expit(center + half)
-    elif auc in (0, 1):
-        bounds = wilson_interval(auc, min(n_high, n_low), level=level)
     else:
         bounds = max(auc - width, 0.0), min(auc + width, 1.0)
     return AUCInterval(float(auc), float(bounds[0]), float(bounds[1]), error)
@@ -154,6 +154,9 @@ def auc_difference(
     y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike, *, pos_label: Any = None
 ) -> AUCDifference:
     """Compare two rankings of the same rows by DeLong's paired test.
+
+    Where DeLong's variance is 0 although the rankings differ, `p_value` is the sign test's, of as
+    many pairs as can be formed in which no row comes twice.
 
     Examples
     --------
@@ -170,7 +173,8 @@ def auc_difference(
     variance = sum((a - b).var(ddof=1) / a.size for a, b in ((high_a, high_b), (low_a, low_b)))
     error = float(np.sqrt(variance))
     if error == 0:
-        return AUCDifference(float(difference), 0.0, 1.0 if difference == 0 else 0.0)
+        p_value = min(2 * 0.5 ** min(positive.sum(), (~positive).sum()), 1.0)
+        return AUCDifference(float(difference), 0.0, 1.0 if difference == 0 else float(p_value))
     return AUCDifference(
         float(difference), error, float(2 * scipy.stats.norm.sf(abs(difference) / error))
     )

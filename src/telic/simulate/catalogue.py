@@ -67,7 +67,7 @@ class Catalogue:
         ----------
         source : pyarrow.Table or path
             A table, or a Parquet or CSV file. Only ``query`` is needed; ``count`` is 1 where
-            absent; the next rule applies where ``user`` names somebody.
+            absent; the next rule applies where there is a column ``user``.
         min_users : int, default=3
             Keep a query only if so many different users submitted it: "more than two" in section
             2.4.1, which also keeps what one person alone searched for out of suggestions. Rows
@@ -103,7 +103,7 @@ class Catalogue:
         else:
             count = pa.array(np.ones(len(log)))
         users = log["user"] if "user" in log.column_names else pa.nulls(len(log), pa.string())
-        named = users.null_count < len(log)
+        named = "user" in log.column_names
         # One thread keeps the queries in order of first appearance, so that results do not vary.
         groups = pa.table({"query": log["query"], "count": count, "user": users}).group_by(
             "query", use_threads=False

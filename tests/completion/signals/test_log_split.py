@@ -61,7 +61,7 @@ def test_users_of_one_network_do_not_pass_for_many():
 def test_exchanged_times_keep_which_submissions_vouch(make_log):
     log = make_log(3, rows=300, users=20)
     told = np.arange(300) % 7 == 0
-    searches = Searches(replace(log, told=told), min_users=50)  # so many users never meet
+    searches = Searches(replace(log, of_catalogue=told), min_users=50)  # so many users never meet
     other = searches.shuffled_times()
     for each in (searches, other):
         opened = each.query[each.submissions.vouched]

@@ -126,11 +126,12 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
     values, observed = [], {}
     for measure, reward in zip(MEASURES, _rewards(table), strict=True):
         everybody = ips(reward, propensity, propensity, user)
-        observed[measure] = _unless_alike(everybody, reward)
+        observed[measure] = _with_width(everybody, everybody.groups)
         base: Value | None = None
         for name in arms:
             own = arm == name
-            found = _unless_alike(snips(reward, propensity, own, user), reward[own])
+            found = snips(reward, propensity, own, user)
+            found = _with_width(found, found.groups)
             values.append(
                 ArmValue(
                     measure,
@@ -138,7 +139,7 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
                     int(own.sum()),
                     len(set(user[own])),
                     float(reward[own].mean()),
-                    ips(reward, propensity, own, user),
+                    _with_width(ips(reward, propensity, own, user), found.groups),
                     found,
                     _difference(found, base) if base else None,
                 )
@@ -148,25 +149,30 @@ def judge_trial(compositions: pa.Table, *, first: str | None = None) -> TrialRes
     return TrialResult(len(table), len(set(user)), observed, values, weights)
 
 
-def _unless_alike(found: Value, reward: np.ndarray) -> Value:
-    """Return an estimate; where all rewards are alike, with Wilson's interval for so many users.
+def _with_width(found: Value, users: int) -> Value:
+    """Return an estimate; where no user moves it, with Wilson's interval for so many users.
 
     Their spread, which is none, does not say how far users differ: a few are alike by chance.
     Rewards lie between 0 and 1, where none vary more than those that are one or the other.
     """
-    if found.groups < 2 or np.ptp(reward):
+    if users < 2 or _spreads(found):
         return found
-    low, high = wilson_interval(float(reward[0]), found.groups)
-    return replace(found, low=low, high=high, pull=np.zeros_like(found.pull))
+    low, high = wilson_interval(min(max(found.value, 0.0), 1.0), users)
+    return replace(found, low=low, high=high)
+
+
+def _spreads(found: Value) -> bool:
+    """Whether users move an estimate, by more than rounding."""
+    return bool((abs(found.pull) > 1e-12).any())
 
 
 def _difference(found: Value, base: Value) -> Value:
-    """Return how far an arm is above another; if all of one are alike, from both intervals.
+    """Return how far an arm is above another; if no user moves one, from both intervals.
 
     That is Newcombe's tenth method (Statistics in Medicine 17, 1998, 873).
     """
     difference = found.less(base)
-    if found.pull.any() and base.pull.any():
+    if _spreads(found) and _spreads(base):
         return difference
     below = np.hypot(found.value - found.low, base.high - base.value)
     above = np.hypot(found.high - found.value, base.value - base.low)

@@ -82,11 +82,7 @@ def bucket(buckets: int, latest: int, on_bad_row: OnBadRow, source: Source, out:
     table = pa.concat_tables(parts) if parts else _plain(_no_rows(), np.empty(0, np.int64))
     out.mkdir()
     us = table["us"]
-    facts = {
-        "rows": len(table),
-        "skipped": skipped,
-        "named": len(table) - table["person"].null_count,
-    }
+    facts = {"rows": len(table), "skipped": skipped}
     if len(table):
         facts |= {"first": pc.min(us).as_py(), "last": pc.max(us).as_py()}
     (out / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
@@ -169,7 +165,7 @@ def count_users(
 ) -> None:
     """Count the submissions of some users, all of them in these files.
 
-    `catalogues` are the logs that name nobody, which vouch for what they hold.
+    `catalogues` are the logs without users, which vouch for what they hold.
 
     Writes ``histories.parquet`` (person, form, weight, text and time of the last) and by bucket of
     form ``texts/`` (how often each spelling came) and ``people/`` (who submitted a form).
@@ -179,6 +175,7 @@ def count_users(
     end, split = moments
     recent = {"end": end - WINDOW, "split": split - WINDOW}
     vouched = f"list_contains({catalogues}, number // {ROWS})"
+    counts = f"({vouched} AND weight > 0)"
     with database(out.parent) as db:
         db.execute(
             f"""CREATE TEMP TABLE pairs AS
@@ -187,9 +184,9 @@ def count_users(
                 coalesce(sum(weight) FILTER (us < {split}), 0) AS early,
                 coalesce(sum(weight) FILTER (us < {split} AND us >= {recent["split"]}), 0)
                     AS early_recent,
-                bool_or({vouched}) AS vouched,
-                coalesce(bool_or({vouched}) FILTER (us < {split}), false) AS early_vouched,
-                coalesce(sum(weight) FILTER (NOT {vouched}), 0) AS named,
+                bool_or({counts}) AS vouched,
+                coalesce(bool_or({counts}) FILTER (us < {split}), false) AS early_vouched,
+                coalesce(sum(weight) FILTER (NOT {vouched}), 0) AS of_users,
                 min(us) AS first_at, min(number) AS first_row,
                 max(us::HUGEINT * {PLACES} + number) AS last, max(us) AS last_at
             FROM read_parquet({listed(files)}) GROUP BY ALL"""
@@ -205,21 +202,23 @@ def count_users(
             db,
             """SELECT form, text, sum(weight) AS popular, sum(recent) AS recent,
                 sum(early) AS early, sum(early_recent) AS early_recent,
-                sum(named) AS named, min(first_row) AS first_row,
+                sum(of_users) AS of_users, min(first_row) AS first_row,
             FROM pairs GROUP BY ALL""",
             forms,
             out / "texts",
         )
         _by_form(
             db,
-            f"""SELECT form, count(person) AS people,
-                count(person) FILTER (first_at < {split}) AS early_people,
+            f"""SELECT form, count(person) FILTER (weight > 0) AS people,
+                count(person) FILTER (early_weight > 0) AS early_people,
+                bool_or(weight > 0) AS counted, bool_or(early_weight > 0) AS early_counted,
                 bool_or(vouched) AS vouched, bool_or(early_vouched) AS early_vouched,
                 bool_or(person IS NULL) AS unnamed,
                 bool_or(person IS NULL AND first_at < {split}) AS early_unnamed,
                 bool_or(first_at < {split}) AS early
             FROM (SELECT person, form, min(first_at) AS first_at, bool_or(vouched) AS vouched,
-                bool_or(early_vouched) AS early_vouched FROM pairs GROUP BY person, form)
+                bool_or(early_vouched) AS early_vouched, sum(weight) AS weight,
+                sum(early) AS early_weight FROM pairs GROUP BY person, form)
             GROUP BY form""",
             forms,
             out / "people",
@@ -275,15 +274,15 @@ def merge_forms(
         db.execute(
             f"""CREATE TEMP TABLE spelled AS
             SELECT form, text, sum(popular) AS popular, sum(recent) AS recent, sum(early) AS early,
-                sum(early_recent) AS early_recent, coalesce(sum(named), 0) AS named,
+                sum(early_recent) AS early_recent, coalesce(sum(of_users), 0) AS of_users,
                 min(first_row) AS first_row
             FROM {read("texts")} GROUP BY form, text"""
         )
         db.execute(
             f"""CREATE TEMP TABLE people AS
             -- The rows without a user are of one person at least.
-            SELECT form, greatest(sum(people), 1)::BIGINT AS people,
-                greatest(sum(early_people), bool_or(early)::INT)::BIGINT AS early_people,
+            SELECT form, greatest(sum(people), bool_or(counted)::INT)::BIGINT AS people,
+                greatest(sum(early_people), bool_or(early_counted)::INT)::BIGINT AS early_people,
                 bool_or(unnamed) AS unnamed, bool_or(early_unnamed) AS early_unnamed,
                 bool_or(vouched) AS vouched, bool_or(early_vouched) AS early_vouched,
                 bool_or(early) AS early
@@ -298,7 +297,7 @@ def merge_forms(
         db.execute(
             f"""CREATE TEMP TABLE forms AS
             SELECT form, sum(popular) AS popular, sum(recent) AS recent, sum(s.early) AS early,
-                sum(early_recent) AS early_recent, sum(named) AS named, count(*) AS spellings,
+                sum(early_recent) AS early_recent, sum(of_users) AS of_users, count(*) AS spellings,
                 arg_max(text, (popular, -s.first_row)) AS text,
                 arg_max(text, (s.early, -s.first_row)) AS early_text,
                 min(s.first_row) AS first_row, any_value(people) AS people,
@@ -328,7 +327,7 @@ def merge_forms(
         }
         kept = "vouched OR form IN (SELECT form FROM listed)"
         found["kept"] = db.execute(
-            f"""SELECT least(if({kept}, 1000000, people), 1000000) AS k, count(*), sum(named)
+            f"""SELECT least(if({kept}, 1000000, people), 1000000) AS k, count(*), sum(of_users)
             FROM forms GROUP BY k ORDER BY k"""
         ).fetchall()
     (out / "facts.json").write_text(json.dumps(found), encoding="utf-8")

@@ -147,6 +147,8 @@ def fit_files(
             "signals are a model of their own, fitted on query logs that are read whole. Leave "
             "out the other model, and --memory and --cluster."
         )
+    if min_users < 1:
+        raise InputError(f"min_users is {min_users}, expected at least 1.")
     sources = read_sources(
         paths, columns=columns, on_bad_row=on_bad_row, in_pieces=executor is not None
     )

@@ -127,13 +127,11 @@ def count_logs(
     dealt = executor.map(task, cut, out=work / "by-user", skip_bad=skip_bad)
     parts = [part for part in dealt.values if part is not None]
     by_log: list[tuple[int, dict[str, int]]] = [(0, {}) for _ in logs]
-    catalogues, facts = set(range(len(logs))), []
+    facts = []
     for source, part in zip(cut, dealt.values, strict=True):
         if part is not None:
             said = facts_of(part)
             _add(by_log, source.log, said)
-            if said["named"]:
-                catalogues.discard(source.log)
             if said["rows"]:
                 facts.append(said)
     if not facts:
@@ -147,7 +145,8 @@ def count_logs(
         for file in sorted(part.glob("bucket=*/*.parquet")):
             by_bucket.setdefault(int(file.parent.name[7:]), []).append(file)
     files = [Files(b, by_bucket[b]) for b in sorted(by_bucket)]
-    task = partial(count_users, moments, sorted(catalogues), plan["buckets"])
+    catalogues = [log for log, (_, shape) in enumerate(logs) if "user" not in shape.roles]
+    task = partial(count_users, moments, catalogues, plan["buckets"])
     counted = executor.map(task, files, out=work / "counted", skip_bad=skip_bad)
     users = [part for part in counted.values if part is not None]
     people = sorted(set(held["person"].to_pylist()) - {None})

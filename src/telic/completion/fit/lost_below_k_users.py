@@ -31,17 +31,16 @@ def kept(events: Submissions, vouched: np.ndarray) -> dict[int, Kept]:
     vouched : bool array of shape (queries,)
         What a list has, which is suggested at every k; as is what a submission vouches for.
     """
-    named, size = events.user >= 0, len(vouched)
-    vouched = vouched.copy()
-    vouched[events.query[events.vouched]] = True
+    counts, size = events.count > 0, len(vouched)
+    named, vouched = (events.user >= 0) & counts, vouched.copy()
+    vouched[events.query[events.vouched & counts]] = True
     query = events.query[named]
     people = _distinct(query, events.user[named], size)
     if events.network is not None:
         people = np.minimum(people, _distinct(query, events.network[named], size))
-    one = np.bincount(events.query, minlength=size) > 0  # whoever a row without a user is of
-    people = np.maximum(people, one)
-    counted = ~events.vouched
-    count = np.bincount(events.query[counted], events.count[counted], size)
+    people[events.query[counts]] = np.maximum(people[events.query[counts]], 1)  # whoever it is
+    of_users = ~events.vouched
+    count = np.bincount(events.query[of_users], events.count[of_users], size)
     found = {k: vouched | (people >= k) for k in KS}
     return {
         k: Kept(int(of.sum()), float(count[of].sum()), float(count.sum()))

@@ -272,7 +272,11 @@ def joined_logs(logs: Sequence[QueryLog]) -> QueryLog:
         query = np.array([queries.setdefault(q, len(queries)) for q in log.queries], np.int32)
         user = np.array([users.setdefault(u, len(users)) for u in log.users], np.int32)
         parts.append((query[log.query], log.at, user[log.user], log.count, log.vouched))
-    query, at, user, count, told = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    query, at, user, count, listed = (
+        np.concatenate(columns) for columns in zip(*parts, strict=True)
+    )
     named, network = joined_group(logs, "network")
     groups = {"network": ([*named, None], network.astype(np.int32))} if named else {}
-    return QueryLog(list(queries), query, at, list(users), user, count, groups=groups, told=told)
+    return QueryLog(
+        list(queries), query, at, list(users), user, count, groups=groups, of_catalogue=listed
+    )

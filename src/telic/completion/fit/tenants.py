@@ -234,5 +234,5 @@ def _rows_of(log: QueryLog, rows: np.ndarray) -> QueryLog:
         user=user.astype(np.int32),
         count=log.count[rows],
         groups={name: (values, of[rows]) for name, (values, of) in log.groups.items()},
-        told=log.vouched[rows],
+        of_catalogue=log.vouched[rows],
     )

@@ -124,18 +124,19 @@ class Submissions:
         aggregated log vouches for it. All others that name nobody are perhaps of one person, who
         is perhaps one of those that are named. With `network`, of all parts, -1 where it is not
         known, users must have been in as many networks: many ids in one are perhaps one person.
+        What counts 0 opens nothing.
         """
         columns = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
         order = np.argsort(columns[0], kind="stable")
         at, query, user, count, vouched = (column[order] for column in columns)
-        named = np.flatnonzero(user >= 0)
+        named = np.flatnonzero((user >= 0) & (count > 0))
         first = first_of_network = _first(query, user, named)
         if network is not None:
             network = network[order].astype(np.int64)
             network = np.where(network < 0, int(network.max(initial=0)) + 2 + user, network)
             first_of_network = _first(query, network, named)
         seen = np.zeros((2, int(query.max(initial=-1)) + 1), np.int32)
-        enough = vouched | (min_users <= 1)  # whoever submitted it is one
+        enough = (vouched | (min_users <= 1)) & (count > 0)  # whoever submitted it is one
         opens = _opening(query, enough, first, first_of_network, min_users, seen)
         return cls(at, query, user, count, vouched, opens, network)
 

@@ -7,9 +7,10 @@ import numpy as np
 from telic.completion.engine.folding import fold
 from telic.completion.learning.app_features import MINUTES, Signals
 from telic.completion.learning.feedback import FEATURES, WIDTH
+from telic.completion.learning.relevance import Submissions
 from telic.completion.learning.replayed_log import replay_feedback
 from telic.completion.signals.groups import APPS, EVERY_GROUP
-from telic.completion.signals.log_split import MINUTE, SESSION_GAP, Searches, gathered
+from telic.completion.signals.log_split import MINUTE, SESSION_GAP, Searches
 from telic.completion.signals.opened_apps import MOST_OPENED, Openings
 from telic.data.compositions import CompositionLog
 from telic.data.queries import QueryLog
@@ -76,14 +77,18 @@ class Compositions(Searches):
         opened = Openings(first, last, app, np.zeros(len(app), bool))
         where, event = opened.entries()
         network = self.submissions.network
-        opened.opens[where] = gathered(
-            self.at[event],
-            app[where],
-            self.user[event],
-            self.count[event],
-            self.submissions.vouched[event],
-            self.min_users,
-            None if network is None else network[event],
+        opened.opens[where] = Submissions.gathered(
+            [
+                (
+                    self.at[event],
+                    app[where],
+                    self.user[event],
+                    self.count[event],
+                    self.submissions.vouched[event],
+                )
+            ],
+            min_users=self.min_users,
+            network=None if network is None else network[event],
         ).opens
         return opened
 

@@ -1,7 +1,6 @@
 """A query log made ready: phrases, sessions, and which submissions are learned from or tested."""
 
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -119,7 +118,8 @@ class Searches:
         person[named] = np.arange(len(named))
         query, user = number[log.query], person[log.user]
         network = log.groups["network"][1] if "network" in log.groups else None
-        events = gathered(log.at, query, user, log.count, log.vouched, min_users, network)
+        columns = log.at, query, user, log.count, log.vouched
+        events = Submissions.gathered([columns], min_users=min_users, network=network)
         self.submissions = events
         self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
         self.count, self.opens = events.count, events.opens
@@ -252,35 +252,14 @@ class Searches:
         network = self.submissions.network
         network = None if network is None else network[order]
         columns = self.at, other.query, other.user, other.count, self.submissions.vouched[order]
-        other.submissions = gathered(*columns, self.min_users, network)
+        other.submissions = Submissions.gathered(
+            [columns], min_users=self.min_users, network=network
+        )
         other.opens = other.submissions.opens
         other.before = np.full(len(self), -1)
         for name in ("part", "longest"):  # made anew, for users and queries where they are now
             other.__dict__.pop(name, None)
         return other
-
-
-def gathered(
-    at: np.ndarray,
-    query: np.ndarray,
-    user: np.ndarray,
-    count: np.ndarray,
-    vouched: np.ndarray,
-    min_users: int,
-    network: np.ndarray | None,
-) -> Submissions:
-    """Order submissions by time; those that count 0 open nothing."""
-    columns = at, query, user, count, vouched
-    events = Submissions.gathered([columns], min_users=min_users, network=network)
-    counted = events.count > 0
-    columns = events.at, events.query, events.user, events.count, events.vouched
-    opens = np.zeros(len(at), bool)
-    opens[counted] = Submissions.gathered(
-        [tuple(column[counted] for column in columns)],
-        min_users=min_users,
-        network=None if events.network is None else events.network[counted],
-    ).opens
-    return replace(events, opens=opens)
 
 
 def _catalogue(log: QueryLog) -> tuple[PrefixIndex, np.ndarray]:
