@@ -189,7 +189,7 @@ def test_rows_without_a_user_are_one_person_who_may_be_one_of_the_others(write):
     assert texts(completer.suggest("")) == ["tea"]
     assert completer.suggest("")[0].relevance == pytest.approx(np.log1p(4))
     assert completer.found["queries kept back, too few users"] == 2
-    assert completer.found["of these, also in rows without a user"] == 2
+    assert completer.found["queries kept back that rows without a user hold, too"] == 2
     assert completer.found[KEPT_BACK]["3"] == (
         "1 phrases, 33.3% of the submissions in logs that name users; lost: 2, 66.7%"
     )

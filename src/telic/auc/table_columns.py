@@ -259,7 +259,7 @@ def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: st
         row = next(row for row, value in enumerate(cells) if value in odd)
         wanted = "as in the other rows. Mend or drop the row"
         if marked:
-            wanted = "as 1234.5. Write it so, without a sign or a comma"
+            wanted = "as 1234.5. Write it so, without a comma and a unit"
         raise InputError(
             f"{path}: row {row + 1}: {name!r} is {cells[row]!r}, expected a number {wanted}, or "
             f"take all values as categories with --one-hot {name}."

@@ -605,4 +605,6 @@ def _records_by_text(
 
 def _merging(spellings: int, shy: int = 0, unnamed: int = 0) -> dict[str, Any]:
     said = {"spellings merged into others": spellings, "queries kept back, too few users": shy}
-    return said | ({"of these, also in rows without a user": unnamed} if unnamed else {})
+    return said | (
+        {"queries kept back that rows without a user hold, too": unnamed} if unnamed else {}
+    )

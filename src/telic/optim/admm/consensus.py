@@ -34,7 +34,8 @@ from telic.optim.threads import small_products
 from telic.scale import Executor as Engine
 
 FEWEST = 100
-"""Rows for which a shard of fewer makes steps: after too few it drives the others apart."""
+"""A shard of fewer rows makes as many steps as one of so many: after one or two that it could
+make, it drives the others apart."""
 
 
 class Round(NamedTuple):

@@ -284,7 +284,7 @@ def _in_short(
     cells = {name: written(value, ",") for name, value in counted.cells().items()}
     report.text(
         f"{len(discovery.specialties)} groups of users have a practice of their own; "
-        f"{len(unlisted)} of them have no code that names it"
+        f"{len(unlisted)} of them {'has' if len(unlisted) == 1 else 'have'} no code that names it"
         + (f": {'; '.join(one.name for one in unlisted)}." if unlisted else ".")
     )
     report.text(
