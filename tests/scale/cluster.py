@@ -23,6 +23,7 @@ class Cluster:
         workers: int = 2,
         preload: str | None = None,
         memory: str = "1GiB",
+        settings: dict[str, str] | None = None,
     ) -> None:
         self.folder, self.port = folder, free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
@@ -34,6 +35,7 @@ class Cluster:
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
             "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "20s",
+            **(settings or {}),
         }
         self.processes: list[subprocess.Popen] = []
         self.scheduler = self._start(

@@ -3,14 +3,27 @@ import warnings
 from pathlib import Path
 
 import pytest
-from tests.scale.cluster import Cluster
+from tests.scale.cluster import Cluster, free_port
 
 from telic.scale import Dask, Local, Ray
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    running = Cluster(tmp_path_factory.mktemp("cluster"))
+@pytest.fixture(scope="session")
+def s3_settings():
+    """Where the tests of object storage start their server, known before the cluster starts."""
+    return {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
+@pytest.fixture(scope="session")
+def cluster(s3_settings, tmp_path_factory):
+    """One for all files: its processes take seconds to load what the tasks need."""
+    running = Cluster(tmp_path_factory.mktemp("cluster"), settings=s3_settings)
     running.ready().close()
     yield running
     running.close()

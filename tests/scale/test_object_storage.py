@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import S3FileSystem
 from tests.scale import functions
-from tests.scale.cluster import Cluster, free_port, wait_for
+from tests.scale.cluster import wait_for
 from tests.scale.test_workloads import contents, design_files, query_log
 from typer.testing import CliRunner
 
@@ -30,23 +30,25 @@ from telic.privacy import Adversary, Auxiliary, attack, risks
 from telic.scale import Dask, Local, fetched, row_ranges
 from telic.scale.cluster_check import check_cluster
 
+SERVER = """
+import sys
+from moto.moto_server.werkzeug_app import create_backend_app
+from werkzeug.serving import run_simple
+run_simple("127.0.0.1", int(sys.argv[1]), create_backend_app("s3"), threaded=True)
+"""
+"""moto's own command also asks at each request which of Amazon's services it is for."""
+
 
 @pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
+def bucket(s3_settings, tmp_path_factory):
     """Start a server of S3; the addresses in it begin with what is given."""
-    port = free_port()
+    port = int(s3_settings["AWS_ENDPOINT_URL"].rsplit(":")[-1])
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }.items():
+        for name, value in s3_settings.items():
             patch.setenv(name, value)
         log = (tmp_path_factory.mktemp("s3") / "log").open("w")
         server = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            [sys.executable, "-c", SERVER, str(port)],
             stdout=log, stderr=log, env=os.environ | {"PYTHONWARNINGS": "ignore"},
         )  # fmt: skip
 
@@ -66,20 +68,12 @@ def bucket(tmp_path_factory):
             log.close()
 
 
-@pytest.fixture(scope="module")
-def workers(bucket, tmp_path_factory):
-    running = Cluster(tmp_path_factory.mktemp("cluster"))
-    running.ready().close()
-    yield running
-    running.close()
-
-
 @pytest.fixture(params=["local", "dask"])
 def engine(request):
     if request.param == "local":
         yield Local(threads=2, memory="1GiB")
     else:
-        with Dask(request.getfixturevalue("workers").address) as found:
+        with Dask(request.getfixturevalue("cluster").address) as found:
             yield found
 
 
@@ -195,7 +189,7 @@ def test_a_query_log_and_its_pieces_and_its_model_there(engine, bucket, tmp_path
         Completer.load(f"{bucket}/nowhere")
 
 
-def test_the_command_reads_and_writes_there(workers, bucket, tmp_path, monkeypatch):
+def test_the_command_reads_and_writes_there(cluster, bucket, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(from_files, "HELD_OUT", 60)
     query_log(tmp_path / "log.parquet", 600)
@@ -205,7 +199,7 @@ def test_the_command_reads_and_writes_there(workers, bucket, tmp_path, monkeypat
     upload(tmp_path / "log.csv", log)
     fit_files(tmp_path / "log.csv").save(tmp_path / "whole")
     for number, options in enumerate(
-        (["--cluster", workers.address], ["--memory", "1GiB"]),
+        (["--cluster", cluster.address], ["--memory", "1GiB"]),
     ):
         out = f"{bucket}/cli/box{number}"
         arguments = ["completion", "fit", str(log), out, *options]
@@ -267,8 +261,8 @@ def test_what_must_be_mapped_is_refused(bucket, tmp_path):
             call()
 
 
-def test_the_shared_folder_of_a_cluster_may_be_there(workers, bucket):
-    found = check_cluster(workers.address, f"{bucket}/shared")
+def test_the_shared_folder_of_a_cluster_may_be_there(cluster, bucket):
+    found = check_cluster(cluster.address, f"{bucket}/shared")
     assert [one.wrong for one in found] == [[], []]
     assert not list(place(f"{bucket}/shared").glob("*/*"))
 
