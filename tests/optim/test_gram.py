@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
 from telic.optim import make_problem, solve
-from telic.optim.methods import gram
-from telic.optim.methods.gram_descent import _steepest
+from telic.optim.methods import gram, gram_descent
+from telic.optim.methods.gram_descent import _steepest, descend, minimise
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
+from telic.optim.penalties import ElasticNet, GroupElasticNet
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
@@ -123,3 +126,100 @@ def test_the_diagonal_stands_for_a_matrix_that_rounding_gave_two_signs(make_data
     model.take(problem)
     expected = coef - (gradient + 0.1 * coef) / curved
     np.testing.assert_allclose(model.minimum(coef, gradient), expected, rtol=1e-9)
+
+
+@st.composite
+def models(draw):
+    """A quadratic model whose features may be copies of each other, and a penalty."""
+    rng, d = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.integers(1, 12))
+    X = rng.normal(size=(20, d)) + draw(st.sampled_from([0.0, 3.0, 300.0]))
+    copies = rng.integers(0, d, draw(st.integers(0, d)))
+    X[:, rng.permutation(d)[: len(copies)]] = X[:, copies] * draw(st.sampled_from([1.0, -2.0]))
+    w = rng.normal(size=d) * rng.integers(0, 2, d)
+    positive = draw(st.booleans())
+    l1, l2 = draw(st.sampled_from([0.0, 0.1, 3.0])), draw(st.sampled_from([0.0, 1e-3]))
+    slope = X.T @ rng.normal(size=20) / 20
+    return X.T @ X / 20, slope, abs(w) if positive else w, ElasticNet(l1, l2, positive)
+
+
+def value(matrix, slope, start, w, penalty):
+    move = w - start
+    return slope @ move + 0.5 * move @ matrix @ move + penalty.value(w)
+
+
+@given(models(), st.integers(1, 5))
+@settings(max_examples=60)
+def test_factors_and_descent_find_the_minimum_of_a_model(model, turn):
+    """A factor is tried after every few rounds here, however small the model is."""
+    matrix, slope, w, penalty = model
+    start, along = w.copy(), slope.copy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gram_descent, "CALL", (turn - 1) * w.size * (w.size + gram_descent.ZERO))
+        minimise(matrix, along, w, penalty, tol=1e-9, rounds=20_000)
+    np.testing.assert_allclose(along, slope + matrix @ (w - start), atol=1e-6 * matrix.max())
+    other, moved = start.copy(), slope.copy()
+    options = (penalty.blocks(w.size), penalty.l1, penalty.below, penalty.l2)
+    descend(matrix, moved, other, *options, 1e-12, 0.0, 200_000)
+    best = value(matrix, slope, start, other, penalty)
+    assert value(matrix, slope, start, w, penalty) <= best + 1e-6 * (1.0 + abs(best))
+
+
+@given(models())
+@settings(max_examples=60)
+def test_a_factor_lowers_the_model_and_changes_no_sign(model):
+    matrix, slope, w, penalty = model
+    start, along = w.copy(), slope.copy()
+    step = gram_descent._keep_signs(matrix, along, w, penalty)
+    signs = np.sign(start)
+    assert ((np.sign(w) == signs) | (w == 0.0)).all()
+    assert ((w == 0.0) & (signs != 0.0)).any() or step in (0.0, 1.0)
+    before = penalty.value(start)
+    assert value(matrix, slope, start, w, penalty) <= before + 1e-9 * (1.0 + before)
+
+
+def nearly_copies(d=40):
+    """A model along which descent takes many thousand rounds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1)) + 0.02 * rng.normal(size=(200, d))
+    return X.T @ X / 200, X.T @ rng.normal(size=200) / 200
+
+
+def test_a_factor_is_where_rounds_would_hardly_move():
+    matrix, slope = nearly_copies()
+    penalty, ends = ElasticNet(1e-4, 0.0), []
+    for rounds in (10_000, 1_000_000):
+        w = np.zeros(40)
+        descend(matrix, slope.copy(), w, penalty.blocks(40), 1e-4, 1e-4, 0.0, 1e-9, 0.0, rounds)
+        ends.append(value(matrix, slope, 0.0, w, penalty))
+    w = np.zeros(40)
+    minimise(matrix, slope.copy(), w, penalty, tol=1e-9, rounds=10_000)
+    left = value(matrix, slope, 0.0, w, penalty) - ends[1]
+    assert left <= 1e-6 * (ends[0] - ends[1])
+
+
+def test_descent_and_factors_stop_at_a_share_of_the_first_round(monkeypatch):
+    matrix, slope = nearly_copies()
+    called = []
+    monkeypatch.setattr(
+        gram_descent, "descend", lambda *model: called.append(descend(*model)) or called[-1]
+    )
+    minimise(matrix, slope.copy(), np.zeros(40), ElasticNet(1e-4, 0.0), tol=1e-6, rounds=10_000)
+    assert 1 < len(called) < 20
+    assert called[-1][0] <= 1e-6 * called[0][1]
+
+
+def test_groups_only_descend():
+    matrix, slope = nearly_copies()
+    penalty = GroupElasticNet(1e-4, 0.0, np.arange(40), np.arange(0, 41, 2))
+    w, other, slopes = np.zeros(40), np.zeros(40), slope.copy()
+    minimise(matrix, slopes, w, penalty, rounds=500)
+    descend(matrix, slope, other, penalty.blocks(40), 1e-4, 1e-4, 0.0, 0.0, 0.0, 500)
+    np.testing.assert_array_equal(w, other)
+    np.testing.assert_array_equal(slopes, slope)
+
+
+def test_a_model_that_bends_nowhere_is_left_to_descent():
+    """As that of a feature of zeros, which a warm start may hold."""
+    w, penalty = np.array([2.0, 1.0]), ElasticNet(0.1, 0.0)
+    minimise(np.diag([0.0, 1.0]), np.zeros(2), w, penalty, tol=1e-9, rounds=100_000)
+    np.testing.assert_allclose(w, [2.0, 0.9])

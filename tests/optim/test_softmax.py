@@ -97,8 +97,9 @@ class Case:
             slope = (wrong * self.mass[:, None]).T @ X + self.l2 * W
             W = W - step * slope
             if self.grouped:
-                norms = np.maximum(np.linalg.norm(W, axis=0), 1e-300)
-                W = W * np.maximum(1.0 - step * self.l1 * self.K**0.5 / norms, 0.0)
+                norms = np.linalg.norm(W, axis=0)
+                left = np.maximum(norms - step * self.l1 * self.K**0.5, 0.0)
+                W = W * np.divide(left, norms, out=np.zeros_like(norms), where=norms > 0.0)
             else:
                 W = np.sign(W) * np.maximum(np.abs(W) - step * self.l1, 0.0)
         return self.objective(W, b - W @ centre)

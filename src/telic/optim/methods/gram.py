@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 from telic.errors import InputError
 from telic.optim.loop import Iterate
 from telic.optim.method_facts import Method
-from telic.optim.methods.gram_descent import add_two, descend
+from telic.optim.methods.gram_descent import add_two, minimise
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.problem import Problem
@@ -42,7 +42,8 @@ def gram(
     times as many rows at their latest curvatures, when a step promises more than three tenths of
     what the one before did. With an intercept it is centred: features far from zero slow nothing.
 
-    Under λ₂ alone the model is minimised by a Cholesky factor, otherwise by coordinate descent.
+    Under λ₂ alone the model is minimised by a Cholesky factor, otherwise by coordinate descent, with
+    a factor for the coordinates in use where descent takes long (`gram_descent.minimise`).
     Groups are handled as blocks, by proximal gradient steps with the block's own Lipschitz
     constant.
 
@@ -159,10 +160,8 @@ class _Descent(_Model):
     def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Coefficients at which the model, with the penalty, is nearly least."""
         target, problem = coef.copy(), self.problem
-        descend(
-            *(self.matrix, gradient.copy(), target, problem.penalty.blocks(coef.size)),
-            *(problem.l1, problem.below, problem.l2, self.tol, 0.0, 1000),
-        )
+        slope = gradient.copy()
+        minimise(self.matrix, slope, target, problem.penalty, tol=self.tol, rounds=1000)
         return target
 
 

@@ -1,8 +1,89 @@
 """Coordinate descent, and block descent, on a quadratic model held as a matrix."""
 
 import numpy as np
+from scipy.linalg import lapack
 
 from telic.kernels import kernel
+from telic.optim.penalties import ElasticNet, Penalty
+from telic.optim.threads import small_products
+
+CALL = 250_000
+"""Multiplications that cost as much as it takes to call for a factor."""
+ZERO = 20
+"""Multiplications that cost as much as it takes to see that a coordinate stays where it is."""
+FLAT = 1e-10
+"""Share of a feature's curvature below which a factor takes what is left of it for rounding."""
+
+
+def minimise(
+    matrix: np.ndarray,
+    slope: np.ndarray,
+    w: np.ndarray,
+    penalty: Penalty,
+    *,
+    tol: float = 0.0,
+    goal: float = 0.0,
+    rounds: int,
+) -> None:
+    """Minimise slope·move + ½ moveᵀ H move + penalty(w + move) as `descend` does, sooner.
+
+    Descent soon finds the signs of w, and may then take a thousand rounds for the sizes where
+    features resemble each other. Under given signs the model is smooth, and a Cholesky factor
+    finds its minimum. One is tried whenever rounds have cost as much as it does, and the next at
+    once if a sign would have changed, without that coordinate. Groups have no signs: they descend.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d)
+        H, of the loss alone.
+    slope, w : ndarray of shape (d,)
+        The loss's gradient and the coefficients where they start; changed in place.
+    penalty : ElasticNet or GroupElasticNet
+    tol, goal, rounds
+        When to stop, as `descend` does; a factor counts as the rounds that it costs.
+    """
+    blocks, options = penalty.blocks(w.size), (penalty.l1, penalty.below, penalty.l2)
+    single = isinstance(penalty, ElasticNet)
+    while rounds > 0:
+        size = int(np.count_nonzero(w))
+        turn = 1 + (CALL + size**3 // 3) // (w.size * (size + ZERO)) if single else rounds
+        worst, first = descend(matrix, slope, w, blocks, *options, tol, goal, min(turn, rounds))
+        tol, goal, rounds = 0.0, max(goal, tol * first), rounds - turn
+        if worst <= goal:
+            return
+        step = 0.5
+        while single and 0.0 < step < 1.0 and rounds > 0:
+            step, rounds = _keep_signs(matrix, slope, w, penalty), rounds - turn
+        single = step > 0.0
+
+
+def _keep_signs(matrix: np.ndarray, slope: np.ndarray, w: np.ndarray, penalty: Penalty) -> float:
+    """Go to the minimum over the coordinates in use, or as far as the first change of a sign.
+
+    Returns the share of the way; 0 where the model is not curved along all of them.
+    """
+    used = np.flatnonzero(w)
+    lines, before = matrix[used], w[used]
+    square = lines[:, used]
+    # Where only rounding bends the model, λ₁ alone says where to go: to the next zero.
+    square.flat[:: used.size + 1] = (square.diagonal() + penalty.l2) * (1.0 + FLAT)
+    with small_products(used.size):
+        factor, info = lapack.dpotrf(square.T, lower=1, overwrite_a=1)
+    if info or not used.size:
+        return 0.0
+    pull = slope[used] + penalty.l2 * before + penalty.l1 * np.sign(before)
+    move, _ = lapack.dpotrs(factor, -pull, lower=1)
+    if not np.isfinite(move).all():
+        return 0.0
+    changing = np.flatnonzero(np.abs(move) >= np.abs(before))
+    shares = -before[changing] / move[changing]
+    shares[shares < 0.0] = np.inf
+    step = min(1.0, shares.min(initial=np.inf))
+    after = before + step * move
+    after[changing[shares <= step]] = 0.0
+    w[used] = after
+    slope += (after - before) @ lines
+    return step
 
 
 @kernel
@@ -27,14 +108,14 @@ def descend(hessian, slope, w, blocks, l1, below, l2, tol, goal, rounds):
 
     slope is kept up to date: it holds the model's gradient at w, without the l2 term. An infinite
     `below` keeps w from being negative. Stops when a round changes no gradient by more than
-    `goal`, or tol times what the first round did.
+    `goal`, or tol times what the first round did; returns what the last and the first round did.
     """
     starts, order, weights = blocks
     least, move = 0.0 if below == np.inf else -np.inf, np.empty(w.size)
     bends = np.empty(weights.size)
     for g in range(weights.size):
         bends[g] = l2 + _steepest(hessian, order[starts[g] : starts[g + 1]])
-    first = 0.0
+    first, worst = 0.0, 0.0
     for r in range(rounds):
         worst = 0.0
         for g in range(weights.size):
@@ -66,6 +147,7 @@ def descend(hessian, slope, w, blocks, l1, below, l2, tol, goal, rounds):
             first = worst
         if worst <= max(goal, tol * first):
             break
+    return worst, first
 
 
 @kernel

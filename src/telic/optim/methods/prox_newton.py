@@ -8,7 +8,7 @@ from telic.errors import InputError
 from telic.optim import row_products
 from telic.optim.loop import Iterate
 from telic.optim.method_facts import Method
-from telic.optim.methods.gram_descent import descend
+from telic.optim.methods.gram_descent import minimise
 from telic.optim.methods.line_search import backtrack
 from telic.optim.methods.prox_newton_anderson import descend_columns
 from telic.optim.methods.prox_newton_gram import WorkingGram
@@ -136,12 +136,11 @@ def _on_gram(
     length n, is overwritten: with the move's predictions, then the slopes after it.
     """
     columns, n = problem.design.columns, problem.design.n
-    features, size = gram.features, gram.features.size
+    features = gram.features
     exact = problem.loss.code == 0
     # Rounds cost groups less than another look at the data, where the model is exact.
     share_left = 0.03 if exact and problem.is_grouped else 0.1
     penalty = problem.penalty.among(features)
-    blocks = penalty.blocks(size)
     w, slope, slope_b = coef[features], gradient[features], 0.0
     spent, fresh = n, False
     worst = penalty.violations(slope, w).max(initial=0.0)
@@ -149,10 +148,7 @@ def _on_gram(
         start, model = w.copy(), slope - gram.means * slope_b
         goal = max(share_left * worst, 0.3 * target)
         for change in (goal, 0.1 * goal, 0.01 * goal, 1e-3 * goal):
-            descend(
-                *(gram.matrix, model, w, blocks),
-                *(problem.l1, problem.below, problem.l2, 0.0, change, 2000),
-            )
+            minimise(gram.matrix, model, w, penalty, goal=change, rounds=2000)
             # Many small changes that agree can leave more than any of them.
             if penalty.violations(model, w).max(initial=0.0) <= 3.0 * goal:
                 break
@@ -192,6 +188,5 @@ def _on_gram(
             order = np.argsort(features)
             features, w, slope = gram.features, w[order], slope[order]
             penalty = problem.penalty.among(features)
-            blocks = penalty.blocks(size)
     coef[features] = w
     return intercept, spent, None if exact else risk
