@@ -9,13 +9,12 @@ they looked for last.
 """
 
 import json
-import re
+from bisect import bisect_left
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from telic.data.contracts import COMPOSITIONS, SIMULATED
 from telic.errors import InputError
@@ -186,12 +185,21 @@ class _Shop:
 
     def __init__(self, goods: Catalogue, rng: np.random.Generator) -> None:
         self.phrases = goods.phrases
-        self._texts = pa.array(goods.phrases)
         words = [phrase.split() for phrase in goods.phrases]
         self._brand = np.unique([one[0] for one in words], return_inverse=True)[1]
         self.noun = np.unique([one[2] for one in words], return_inverse=True)[1]
         known = np.where(rng.random(GOODS) < 0.15, 1e-3, 1.0)
         self._order = np.argsort(-goods.weights * known * np.exp(rng.normal(0, 0.7, GOODS)))
+        # Each phrase from each of its words on, in order of text, and the place of its goods in
+        # the order: what matches a prefix is one stretch.
+        place = np.argsort(self._order).tolist()
+        begins = sorted(
+            (" ".join(one[first:]), place[item])
+            for item, one in enumerate(words)
+            for first in range(len(one))
+        )
+        self._begins = [text for text, _ in begins]
+        self._places = np.array([at for _, at in begins])
         self._lists: dict[str, list[int]] = {}
 
     def shown(self, prefix: str) -> list[int]:
@@ -199,11 +207,9 @@ class _Shop:
         if len(prefix) < 2:
             return []
         if prefix not in self._lists:
-            matching = pc.match_substring_regex(self._texts, f"(^| ){re.escape(prefix)}").to_numpy(
-                zero_copy_only=False
-            )
+            lo, hi = (bisect_left(self._begins, prefix + end) for end in ("", "\U0010ffff"))
             found, of_brand = [], np.zeros(BRANDS, int)
-            for item in self._order[matching[self._order]]:
+            for item in self._order[np.unique(self._places[lo:hi])]:
                 of_brand[self._brand[item]] += 1
                 if of_brand[self._brand[item]] <= OF_A_BRAND:
                     found.append(int(item))
