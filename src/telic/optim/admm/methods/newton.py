@@ -81,6 +81,7 @@ class _Newton:
         self.rows: Any = self.A if self.spread else self.A.toarray()
         # Kept, since to make them anew takes SciPy longer than a small product does.
         self.transposed, self.squares = self.A.T, self.A.power(2)
+        self.columns_squares, self.magnitude = self.squares.T, abs(self.A)
         self.bent = data.loss.smoothness * data.mass
         self.P = self.H = self._bend(self.bent)
         self.z = data.predict(*problem.split(self.x))
@@ -125,7 +126,7 @@ class _Newton:
         K = K + self.rows.T @ scaled
         # In units in which the diagonal is 1; a direction along which nothing bends has the unit
         # of where something would.
-        reach = self.P.diagonal() + self.squares.T @ self.rho
+        reach = self.P.diagonal() + self.columns_squares @ self.rho
         unit = 1.0 / np.sqrt(K.diagonal() + FLAT * np.where(reach > 0, reach, 1.0))
         if self.spread:
             scale = sparse.diags_array(unit)
@@ -215,7 +216,7 @@ class _Newton:
 
     def size(self) -> np.ndarray:
         """Return the size of what each row adds up."""
-        return abs(self.A) @ abs(self.x) + abs(self.c)
+        return self.magnitude @ abs(self.x) + abs(self.c)
 
     def dual(self) -> Dual:
         """Return a feasible point of the dual beside (slopes, u): what a last move would make."""

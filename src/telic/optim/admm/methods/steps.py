@@ -63,10 +63,10 @@ def squared_norm(matrix: sparse.csr_matrix, *, iterations: int = 100) -> float:
     size = abs(matrix)
     bound = float(size.sum(axis=0).max() * size.sum(axis=1).max())
     v = np.random.default_rng(0).normal(size=matrix.shape[1])
-    estimate = 0.0
+    estimate, transposed = 0.0, matrix.T
     for _ in range(iterations):
         v /= np.linalg.norm(v)
-        v = matrix.T @ (matrix @ v)
+        v = transposed @ (matrix @ v)
         last, estimate = estimate, float(np.linalg.norm(v))
         if estimate == 0 or abs(estimate - last) <= 1e-4 * estimate:
             break
