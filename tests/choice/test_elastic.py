@@ -167,7 +167,7 @@ def test_prox_minimises_its_definition(w, step, l1, l2):
     l2=st.floats(1e-5, 1),
     m=st.integers(0, 300),
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 @example(w=1.0, g=5e-324, step=1.0, l1=0.0, l2=1.0, m=1)
 def test_steps_made_up_in_closed_form_equal_the_steps_one_by_one(w, g, step, l1, l2, m):
     one_by_one = np.array([w])

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow.compute as pc
@@ -70,6 +71,14 @@ def fitted(phones):
 def slow_scores(replay, moments, signals, model):
     """(3.3.1) read from the log, one candidate at a time."""
     log, out = replay.log, moments.relevance.copy()
+
+    @cache
+    def queries(app):
+        """What was submitted in the training part after the app was opened."""
+        start, of = signals.recent_start, signals.recent_app
+        training = np.flatnonzero(replay.part == TRAIN)
+        return [replay.query[d] for d in training if app in of[start[d] : start[d + 1]]]
+
     for t, c in enumerate(moments.composition):
         begin = log.at[log.keystroke_start[c]]
         installed = {}
@@ -88,14 +97,7 @@ def slow_scores(replay, moments, signals, model):
             for a, w in zip(model.weights.app[own], model.weights.value[own], strict=True):
                 total += w * installed.get(a, 0.0)
             for k, a in enumerate(recent):
-                among = opened = 0
-                for d in np.flatnonzero(replay.part == TRAIN):
-                    if (
-                        a
-                        in signals.recent_app[signals.recent_start[d] : signals.recent_start[d + 1]]
-                    ):
-                        opened += 1
-                        among += replay.query[d] == q
+                among, opened = queries(a).count(q), len(queries(a))
                 total += model.recency[k] * (among / opened if opened else 0.0)
             out[t, j] += total / model.relevance_weight
     return out

@@ -26,7 +26,7 @@ FACTORS = st.dictionaries(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(
     rows=ROWS,
     where=ASKED,

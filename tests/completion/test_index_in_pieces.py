@@ -27,7 +27,7 @@ def in_batches(entries, size):
         yield list(phrases), list(weights)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(entries=ENTRIES, size=st.integers(1, 100), rows=st.integers(1, 100))
 def test_pieces_give_the_index_of_the_whole(entries, size, rows, tmp_path_factory):
     work = tmp_path_factory.mktemp("work")

@@ -54,7 +54,7 @@ def small_pieces(monkeypatch):
     return few
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     lists=st.lists(ROWS, min_size=1, max_size=3),
     left_out=st.lists(st.sampled_from(["weight", "id", "payload", "language", "tenant"])),

@@ -58,7 +58,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     start=st.dictionaries(PHRASES, st.integers(0, 20), max_size=6),
     steps=STEPS,

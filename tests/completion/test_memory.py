@@ -54,7 +54,7 @@ def observed(lists, previous):
 
 
 @given(st.lists(LISTED, max_size=40), st.integers(-1, 5))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_kept_lists_give_the_features_that_sums_give_to_the_bit(lists, previous):
     wanted = [3, 0, 5, 1, 19, 12]
     found = observed(lists, previous).features(wanted)

@@ -43,7 +43,7 @@ def replayed(catalogue, log):
 
 @pytest.fixture(scope="module")
 def typed(catalogue):
-    log = simulate_typists(catalogue, setting="readers", users=8, compositions=24, seed=1)
+    log = simulate_typists(catalogue, setting="readers", users=8, compositions=16, seed=1)
     return replayed(catalogue, log)
 
 
@@ -114,7 +114,7 @@ def carried(catalogue):
         np.ones(apps),
     )
     log = simulate_phones(
-        catalogue, affinity=affinity, users=8, compositions=24, strength=0.9, seed=1
+        catalogue, affinity=affinity, users=8, compositions=16, strength=0.9, seed=1
     )
     return replayed(catalogue, log)
 

@@ -151,7 +151,7 @@ LETTERS = st.sampled_from(["a", "b", "s", "A", " ", "-", "é", "ж", "字", "が
 PHRASES = st.lists(LETTERS, min_size=1, max_size=14).map("".join).filter(fold)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     entries=st.lists(st.tuples(PHRASES, st.integers(0, 30).map(float)), min_size=1, max_size=12),
     typed=st.lists(LETTERS, max_size=12).map("".join),
@@ -176,7 +176,7 @@ def test_the_word_index_equals_brute_force(entries, typed, cut, k, unit, typos, 
             assert ids.tolist() == [id for id, _ in expected]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     words=st.sets(st.text("abcsqwé字", min_size=1, max_size=9), min_size=1, max_size=40),
     under=st.sampled_from(["", "a", "c字", "b" * 200]),
@@ -305,7 +305,7 @@ def test_words_are_letters_marks_and_digits():
     assert found_by("東京a") == {"東京a", "京a", "a"}
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.text().map(fold) | PHRASES.map(fold), max_size=5))
 def test_words_are_found_in_many_phrases_at_a_time(phrases):
     encoded = [phrase.encode() for phrase in phrases]
@@ -364,7 +364,7 @@ def test_without_words_nothing_is_found(phrases):
     assert WordIndex.build(index).top(index, "a")[0].tolist() == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     entries=st.lists(
         st.tuples(PHRASES, st.integers(0, 30).map(float), st.sampled_from(["x", "y", None])),

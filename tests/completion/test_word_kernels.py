@@ -31,7 +31,7 @@ many_ranges = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 99), most=st.integers(1, 3), lo=edges, hi=edges)
 def test_the_heaviest_word_is_the_first_of_the_heaviest(seed, most, lo, hi):
     heads = np.random.default_rng(seed).integers(0, most, 9 * BLOCK + 5).astype(np.int32)
@@ -42,7 +42,7 @@ def test_the_heaviest_word_is_the_first_of_the_heaviest(seed, most, lo, hi):
         assert found == lo + np.argmax(heads[lo:hi])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(many_ranges)
 def test_the_cost_of_a_word_is_that_of_its_range(ranges):
     expected = np.full(64, -1)
@@ -51,7 +51,7 @@ def test_the_cost_of_a_word_is_that_of_its_range(ranges):
     assert [kernels._cost_of(ranges, word) for word in range(64)] == expected.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=30),
     st.integers(1, 5),
@@ -66,7 +66,7 @@ def test_the_best_are_kept_each_once_and_ties_go_to_the_smaller_id(entries, k):
     assert kept[:found].tolist() == [scores[phrase] for phrase in best]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
 def test_a_heap_gives_the_least_key_first(numbers):
     keys, heap = np.array(numbers, float), np.arange(len(numbers))[::-1].copy()
@@ -107,7 +107,7 @@ def test_a_mark_is_where_a_token_has_a_word_among_the_neighbours(size):
         np.testing.assert_array_equal(marks >> t & 1, own)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 59), max_size=4), min_size=1, max_size=5),
     st.lists(many_ranges, min_size=1, max_size=3),

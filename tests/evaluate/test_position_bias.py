@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -13,6 +13,7 @@ from telic.simulate.trials import simulate_lists
 RANKS = 3
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, RANKS), st.booleans()), max_size=40))
 def test_ranks_are_what_likelihood_says_of_each_choice(more):
     # Two items that were shown and chosen everywhere, so that all ranks can be compared.
@@ -33,46 +34,52 @@ def test_ranks_are_what_likelihood_says_of_each_choice(more):
     assert examination(item, rank, chosen) == pytest.approx(best / best.max(), abs=1e-4)
 
 
-def logs(**changes):
-    return [simulate_lists(seed=seed, **changes) for seed in range(200)]
+def examined(**changes):
+    """Logs, each with how often its ranks were looked at, as estimated."""
+    logs = [simulate_lists(seed=seed, **changes) for seed in range(200)]
+    return [(log, examination(log.item, log.rank, log.chosen)) for log in logs]
 
 
-def test_how_often_ranks_are_looked_at_is_found_where_their_choices_mislead():
+@pytest.fixture(scope="module")
+def logs():
+    return examined()
+
+
+def test_how_often_ranks_are_looked_at_is_found_where_their_choices_mislead(logs):
     found, plain = [], []
-    for log in logs():
-        found.append(examination(log.item, log.rank, log.chosen))
+    for log, theta in logs:
+        found.append(theta)
         rates = np.bincount(log.rank - 1, log.chosen) / np.bincount(log.rank - 1)
         plain.append(rates / rates[0])
-    examined = 1 / np.arange(1, 6)
+    looked = 1 / np.arange(1, 6)
     error = np.std(found, axis=0) / np.sqrt(len(found))
-    assert (np.abs(np.mean(found, axis=0) - examined) <= 4 * error + 0.01).all()
-    assert (np.mean(plain, axis=0)[2:] < examined[2:] - 0.03).all()
+    assert (np.abs(np.mean(found, axis=0) - looked) <= 4 * error + 0.01).all()
+    assert (np.mean(plain, axis=0)[2:] < looked[2:] - 0.03).all()
 
 
 def test_where_all_ranks_are_looked_at_alike_none_stands_out():
-    found = [examination(log.item, log.rank, log.chosen) for log in logs(decay=0.0)]
-    apart = [row / row.mean() for row in found]
+    apart = [theta / theta.mean() for _, theta in examined(decay=0.0)]
     assert np.mean(apart, axis=0) == pytest.approx(np.ones(5), abs=0.02)
 
 
-def reversed_order(log):
+def reversed_order(log, estimated):
     """Propensities and targets by the true θ, and by the estimated one."""
-    for theta in (log.examined, examination(log.item, log.rank, log.chosen)):
+    for theta in (log.examined, estimated):
         yield theta[log.rank - 1], theta[len(theta) - log.rank]
 
 
 def test_the_order_that_was_shown_is_worth_what_was_observed():
     log = simulate_lists()
-    for propensity, _ in reversed_order(log):
+    for propensity, _ in reversed_order(log, examination(log.item, log.rank, log.chosen)):
         observed = ips(log.chosen, propensity, propensity, log.user)
         assert observed.value == pytest.approx(log.chosen.mean(), abs=1e-12)
 
 
-def test_intervals_hold_what_the_reversed_order_is_worth():
+def test_intervals_hold_what_the_reversed_order_is_worth(logs):
     held = {"true": [], "estimated": []}
-    for log in logs():
+    for log, theta in logs:
         truth = (log.examined[5 - log.rank] * log.wanted).mean()
-        for name, (propensity, target) in zip(held, reversed_order(log), strict=True):
+        for name, (propensity, target) in zip(held, reversed_order(log, theta), strict=True):
             value = ips(log.chosen, propensity, target, log.user)
             held[name].append(value.low <= truth <= value.high)
     assert np.mean(held["true"]) >= 0.90

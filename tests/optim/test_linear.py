@@ -35,8 +35,8 @@ from telic.optim.losses import as_loss
     [
         ElasticNetClassifier(),
         ElasticNetRegressor(),
-        ElasticNetClassifierCV(Cs=3),
-        ElasticNetRegressorCV(alphas=5),
+        ElasticNetClassifierCV(Cs=2, cv=2),
+        ElasticNetRegressorCV(alphas=3, cv=2),
     ]
 )
 def test_scikit_learns_checks(estimator, check):

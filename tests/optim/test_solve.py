@@ -142,10 +142,11 @@ def test_group_methods_agree_and_leave_groups_out_as_a_whole(make_data, loss):
             *(("asbcd", 1), ("asbcd", 3), ("mrbcd", 1), ("mrbcd", 3)),
         )
     ]
+    optimum = _group_optimum(X, y, terms)
     for result in results:
         assert result.converged
         assert result.objective == pytest.approx(results[0].objective, abs=1e-8)
-        assert result.objective == pytest.approx(_group_optimum(X, y, terms), abs=1e-7)
+        assert result.objective == pytest.approx(optimum, abs=1e-7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # sgd and sbcd are sublinear
         for method in ("sgd", "sbcd"):

@@ -129,16 +129,17 @@ def test_exchanged_apps_are_other_peoples_and_keep_their_number():
             for a, b in zip(of.opened.first, of.opened.last, strict=True)
         ]
 
-    assert [bool(own) for own in apps(searches)] == [bool(own) for own in apps(other)]
+    given, exchanged = apps(searches), apps(other)
+    assert [bool(own) for own in given] == [bool(own) for own in exchanged]
     for part in np.unique(searches.part):
         rows = np.flatnonzero(searches.part == part)
-        one, two = (sorted(apps(each)[e] for e in rows) for each in (searches, other))
+        one, two = (sorted(each[e] for e in rows) for each in (given, exchanged))
         assert one == two
     first, whose = searches.opened.first, {}
     for e in np.flatnonzero(searches.opened.last > first):
         whose[int(first[e])] = searches.user[e]
-    given = [e for e in range(len(other)) if other.opened.last[e] > other.opened.first[e]]
-    assert all(whose[int(other.opened.first[e])] != other.user[e] for e in given)
+    told = np.flatnonzero(other.opened.last > other.opened.first)
+    assert all(whose[int(other.opened.first[e])] != other.user[e] for e in told)
     assert (other.query == searches.query).all()
     assert (other.before == searches.before).all()
 

@@ -60,8 +60,8 @@ def test_the_defaults_converge_on_ordinary_data(gamma):
 def test_the_default_converges_beyond_300_features():
     """Sampling stops at its limit of passes here, which would be a warning."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 320))
-    y = np.sign(X[:, :20].sum(axis=1) + rng.normal(size=150))
+    X = rng.normal(size=(60, 320))
+    y = np.sign(X[:, :20].sum(axis=1) + rng.normal(size=60))
     assert GraphFusedClassifier(graph="chain").fit(X, y).stopped_ == "tolerance"
 
 
