@@ -207,8 +207,8 @@ def test_all_methods_reach_one_optimum(penalty):
         fit_saga(choices, penalty, batch_size=1, max_passes=600),
         fit_sdca(choices, penalty, max_passes=2000, tol=1e-9),
         fit_saga(choices, penalty, batch_size=10, max_passes=600),
-        fit_saga(choices, penalty, batch_size=80, max_passes=4000),
-        fit_printed(choices, penalty, batch_size=5, max_passes=1500),
+        fit_saga(choices, penalty, batch_size=80, max_passes=2000),
+        fit_printed(choices, penalty, batch_size=5, max_passes=1000),
     ]
     for fit in fits:
         gap = (penalty.objective(choices, fit.weights) - best) / best

@@ -110,7 +110,7 @@ class Case:
             return solve_softmax(self.problem, tol=tol, max_passes=passes)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_no_gap_is_smaller_than_the_true_one(seed):
     case = Case(seed)
@@ -122,7 +122,7 @@ def test_no_gap_is_smaller_than_the_true_one(seed):
         assert objective - run.gap <= least + 1e-12 * (1.0 + objective)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_any_probabilities_bound_the_optimum_from_below(seed):
     case = Case(seed)
