@@ -26,7 +26,7 @@ FACTORS = st.dictionaries(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=300)
 @given(
     rows=ROWS,
     where=ASKED,
