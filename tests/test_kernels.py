@@ -1,9 +1,11 @@
 import atexit
 import importlib
+import multiprocessing
 import os
 import pkgutil
-import subprocess
 import sys
+import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import numba
@@ -47,40 +49,87 @@ def test_one_code_serves_all_numbers_that_callers_write(folder):
     assert callee.signatures == [(numba.int64,)]
 
 
-def start_in(folder, first="pass", kept="kept"):
-    """Start another process that calls the kernel of a package, as in `run_in`."""
-    call = "print(f(1), sum(f.stats.cache_misses.values()))"
-    return subprocess.Popen(
-        [sys.executable, "-c", f"{first}\nfrom pack.caller import f\n{call}"],
-        cwd=folder,
-        env=os.environ
-        | {
-            "NUMBA_CACHE_DIR": str(folder / kept) if kept else "",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+WARM = """
+import telic.kernels
+from numba.core.registry import cpu_target
+cpu_target.typing_context.refresh()
+cpu_target.target_context.refresh()
+"""
+"""A module that loads all that compiles, in half of the second that a small kernel takes."""
 
 
-def shown_by(process):
-    try:
-        shown, _ = process.communicate(timeout=120)
-    finally:
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    """Processes that begin with what compiles, where the system can fork one; it is read once."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        yield multiprocessing.get_context("spawn")
+        return
+    folder = tmp_path_factory.mktemp("warm")
+    (folder / "warm_kernels.py").write_text(WARM)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["warm_kernels"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
+        forkserver.ensure_running()
+    yield context
+    forkserver._forkserver._stop()
+
+
+CALL = """
+from pack.caller import f
+told.send((f(1), sum(f.stats.cache_misses.values())))
+"""
+BEGIN = """
+import os, sys
+import numba
+os.chdir(folder)
+os.environ["NUMBA_CACHE_DIR"] = kept
+numba.config.reload_config()
+sys.path.insert(0, folder)
+sys.dont_write_bytecode = True
+"""
+
+
+@pytest.fixture
+def start(processes, tmp_path):
+    """Start another process that calls the kernel of a package, as in `run`."""
+    started = []
+
+    def start_it(first="", kept="kept", way=processes):
+        hears, told = way.Pipe(duplex=False)
+        kept = str(tmp_path / kept) if kept else ""
+        names = {"told": told, "folder": str(tmp_path), "kept": kept}
+        process = way.Process(target=exec, args=(BEGIN + first + CALL, names))
+        process.start()
+        told.close()
+        started.append((process, hears))
+        return process, hears
+
+    yield start_it
+    for process, hears in started:
         process.kill()
-    assert process.returncode == 0
-    return shown.split()
+        process.join()
+        hears.close()
 
 
-def run_in(folder, first="pass", kept="kept"):
+def told_by(process, hears):
+    assert hears.poll(120)
+    told = hears.recv()
+    process.join(120)
+    assert process.exitcode == 0
+    return told
+
+
+@pytest.fixture
+def run(start):
     """Call the kernel of a package in another process: its value, and whether it was compiled.
 
     Code is kept in the folder `kept`, and beside the source if that is "".
     """
-    return shown_by(start_in(folder, first, kept))
+    return lambda *given, **how: told_by(*start(*given, **how))
 
 
-def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
+def test_code_is_kept_until_something_that_it_calls_changes(run, tmp_path):
     package = tmp_path / "pack"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -93,13 +142,13 @@ def test_code_is_kept_until_something_that_it_calls_changes(tmp_path):
         "from telic.kernels import kernel\nfrom pack.callee import g\n"
         "@kernel\ndef f(x):\n    return g(x)\n"
     )
-    assert run_in(tmp_path) == ["2", "1"]
-    assert run_in(tmp_path) == ["2", "0"]
+    assert run() == (2, 1)
+    assert run() == (2, 0)
     (package / "limits.py").write_text("LIMIT = 41\n")
-    assert run_in(tmp_path) == ["42", "1"]
+    assert run() == (42, 1)
 
 
-def test_code_that_is_kept_is_loaded_without_what_compiles(tmp_path):
+def test_code_that_is_kept_is_loaded_without_what_compiles(run, tmp_path):
     """numba registers that on 200 ms; a new type of argument is compiled all the same."""
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "__init__.py").touch()
@@ -109,11 +158,11 @@ def test_code_that_is_kept_is_loaded_without_what_compiles(tmp_path):
         "import sys\ndef f(x):\n    total = float(g(x).sum())\n"
         "    return total, 'numba.np.linalg' in sys.modules\nf.stats = g.stats\n"
     )
-    assert run_in(tmp_path) == ["(6.0,", "True)", "1"]
-    assert run_in(tmp_path) == ["(6.0,", "False)", "0"]
-    assert run_in(tmp_path, "from pack.caller import f; f(1); assert f(1.5)[1]") == [
-        *("(6.0,", "True)", "1")
-    ]
+    fresh = multiprocessing.get_context("spawn")
+    assert run(way=fresh) == ((6.0, True), 1)
+    assert run(way=fresh) == ((6.0, False), 0)
+    another = "from pack.caller import f; f(1); assert f(1.5)[1]"
+    assert run(another, way=fresh) == ((6.0, True), 1)
 
 
 @pytest.fixture
@@ -138,9 +187,9 @@ while not (os.path.exists("one") and os.path.exists("other")):
 """
 
 
-def test_of_processes_that_need_the_same_code_at_once_one_compiles_it(tmp_path, limits):
-    both = [start_in(tmp_path, WHEN_BOTH_ARE_THERE.format(name)) for name in ("one", "other")]
-    assert sorted(map(shown_by, both)) == [["2", "0"], ["2", "1"]]
+def test_of_processes_that_need_the_same_code_at_once_one_compiles_it(start, limits):
+    both = [start(WHEN_BOTH_ARE_THERE.format(name)) for name in ("one", "other")]
+    assert sorted(told_by(*each) for each in both) == [(2, 0), (2, 1)]
 
 
 def test_a_thread_may_compile_before_it_takes_a_turn(folder, monkeypatch):
@@ -174,37 +223,34 @@ time.sleep = lambda seconds: (open("waited", "w").close(), nap(seconds))
 """
 
 
-def test_who_waited_for_code_too_long_compiles_it(tmp_path, limits):
-    holder = start_in(tmp_path, HOLDER)
-    try:
-        while not (tmp_path / "held").exists():
-            assert holder.poll() is None
-        assert run_in(tmp_path, IMPATIENT) == ["2", "1"]
-        assert (tmp_path / "waited").exists()
-    finally:
-        holder.kill()
-        holder.communicate()
+def test_who_waited_for_code_too_long_compiles_it(run, start, tmp_path, limits):
+    holder, _ = start(HOLDER)
+    while not (tmp_path / "held").exists():
+        assert holder.is_alive()
+        time.sleep(0.01)
+    assert run(IMPATIENT) == (2, 1)
+    assert (tmp_path / "waited").exists()
 
 
-def test_code_depends_on_what_files_hold_and_not_on_their_times(tmp_path, limits):
-    assert run_in(tmp_path) == ["2", "1"]
+def test_code_depends_on_what_files_hold_and_not_on_their_times(run, limits):
+    assert run() == (2, 1)
     os.utime(limits, (0, 0))
-    assert run_in(tmp_path) == ["2", "0"]
+    assert run() == (2, 0)
     limits.write_text("K = 2\n")
     os.utime(limits, (0, 0))
-    assert run_in(tmp_path) == ["3", "1"]
+    assert run() == (3, 1)
 
 
-def test_code_beside_the_source_serves_those_who_keep_theirs_elsewhere(tmp_path, limits):
-    assert run_in(tmp_path, kept="") == ["2", "1"]
+def test_code_beside_the_source_serves_those_who_keep_theirs_elsewhere(run, tmp_path, limits):
+    assert run(kept="") == (2, 1)
     assert list((tmp_path / "pack" / "__pycache__").glob("*.nbc"))
-    assert run_in(tmp_path) == ["2", "0"]
+    assert run() == (2, 0)
     limits.write_text("K = 2\n")
-    assert run_in(tmp_path) == ["3", "1"]
-    assert run_in(tmp_path) == ["3", "0"]
+    assert run() == (3, 1)
+    assert run() == (3, 0)
 
 
-def test_code_whose_types_are_of_a_module_that_is_gone_is_made_anew(tmp_path):
+def test_code_whose_types_are_of_a_module_that_is_gone_is_made_anew(run, tmp_path):
     package = tmp_path / "pack"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -217,7 +263,7 @@ def test_code_whose_types_are_of_a_module_that_is_gone_is_made_anew(tmp_path):
             "@kernel\ndef g(pair):\n    return pair.a + pair.b\n"
             "def f(x):\n    return g(Pair(x, x))\nf.stats = g.stats\n"
         )
-        assert run_in(tmp_path) == ["2", "1"]
+        assert run() == (2, 1)
         (package / f"{name}.py").unlink()
 
 
@@ -245,7 +291,7 @@ def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
     assert not Path(numba.config.CACHE_DIR).exists()
 
 
-def test_imports_within_functions_do_not_count(tmp_path):
+def test_imports_within_functions_do_not_count(run, tmp_path):
     package = tmp_path / "pack"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -254,8 +300,8 @@ def test_imports_within_functions_do_not_count(tmp_path):
         "from telic.kernels import kernel\n@kernel\ndef f(x):\n    return x\n"
         "def words():\n    from pack.words import WORDS\n    return WORDS\n"
     )
-    assert run_in(tmp_path) == ["1", "1"]
-    assert run_in(tmp_path, "import pack.words") == ["1", "0"]
+    assert run() == (1, 1)
+    assert run("import pack.words") == (1, 0)
 
 
 def test_every_kernel_that_a_kernel_calls_counts_for_its_code():

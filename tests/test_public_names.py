@@ -5,10 +5,10 @@ import importlib
 import inspect
 import pkgutil
 import re
-from functools import cache
 from pathlib import Path
 
 from sklearn.base import BaseEstimator
+from tests.sources import sources
 
 import telic
 
@@ -64,13 +64,6 @@ def public_callables():
                         yield f"{package.__name__}.{name}.{method}", function, estimator
 
 
-@cache
-def trees():
-    """Every file of telic and its syntax tree."""
-    files = Path(telic.__file__).parent.rglob("*.py")
-    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in files]
-
-
 def parameters(function):
     try:
         return set(inspect.signature(function).parameters)
@@ -94,8 +87,8 @@ def test_one_word_per_idea():
 def test_progress_is_told_one_text_at_a_step():
     shape = "Callable[[str], None]"
     wrong = []
-    for path, tree in trees():
-        for found in ast.walk(tree):
+    for path, _, _, nodes in sources():
+        for found in nodes:
             if isinstance(found, ast.arg) and found.arg == "progress" and found.annotation:
                 given = ast.unparse(found.annotation).removesuffix(" | None")
             elif isinstance(found, ast.Assign) and ast.unparse(found.targets[0]) == "Progress":
@@ -111,9 +104,9 @@ def test_a_class_name_means_one_thing():
     """Studies may call a thing what its chapter does."""
     twice = {"Problem"}  # what optim solves, and HTTP's word (RFC 9457) for an error's body
     places = {}
-    for path, tree in trees():
+    for path, _, _, nodes in sources():
         if "study" not in path.parts:
-            for found in ast.walk(tree):
+            for found in nodes:
                 if isinstance(found, ast.ClassDef):
                     places.setdefault(found.name, []).append(path.name)
     several = {name: where for name, where in places.items() if len(where) > 1}
@@ -123,10 +116,9 @@ def test_a_class_name_means_one_thing():
 def test_numbered_equations_name_their_source():
     """`[Zhang2017]` stands at a file's first (2.3.6), and nothing is cited as "the text"."""
     wrong = []
-    for path in Path(telic.__file__).parent.rglob("*.py"):
+    for path, text, *_ in sources():
         if INSIDE & set(path.parts):
             continue
-        text = path.read_text(encoding="utf-8")
         first = re.search(r"\([2-7]\.\d+\.\d+", text)
         if first and "[Zhang2017]" not in text[: first.start()]:
             wrong.append(path.name)
@@ -153,10 +145,10 @@ def test_every_public_name_is_on_an_api_page():
 
 def test_only_public_functions_with_keywords_take_many_parameters():
     wrong = []
-    for path, tree in trees():
+    for path, _, _, nodes in sources():
         if "cli" in path.parts:  # a command's options, each with its help
             continue
-        for found in ast.walk(tree):
+        for found in nodes:
             if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
                 places = [*found.args.posonlyargs, *found.args.args]
                 places = [one for one in places if one.arg not in ("self", "cls")]
