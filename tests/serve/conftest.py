@@ -136,15 +136,44 @@ def barriers():
     return found
 
 
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """Contexts that were opened, by what was asked of them: each costs as much as three pages."""
+    opened = {}
+    yield opened
+    for context in opened.values():
+        context.close()
+
+
 @pytest.fixture
-def visit(browser, address):
+def open_page(browser, contexts):
+    """Open an empty page of somebody whom no site knows when the test begins."""
+    pages = []
+
+    def opened(*, color_scheme=None, reduced_motion=None, **options):
+        kind = str(options)
+        if kind not in contexts:
+            contexts[kind] = browser.new_context(**options)
+        page = contexts[kind].new_page()
+        page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
+        page.set_default_timeout(15_000)
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.context.set_offline(False)
+        page.evaluate("localStorage.clear()")
+        page.close()
+
+
+@pytest.fixture
+def visit(open_page, address):
     """Open the page; at the end of the test, no error and no request elsewhere may have been."""
-    problems, contexts = [], []
+    problems = []
 
     def visited(path="/", **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(15_000)
+        page = open_page(**options)
         page.on("console", lambda m: problems.append(m.text) if m.type != "log" else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on(
@@ -156,6 +185,4 @@ def visit(browser, address):
         return page
 
     yield visited
-    for context in contexts:
-        context.close()
     assert problems == []

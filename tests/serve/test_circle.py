@@ -141,7 +141,7 @@ def address(completer, tmp_path):
 
 @pytest.mark.browser
 def test_what_is_typed_in_a_browser_with_consent_makes_the_next_box(
-    visit, browser, telic, tmp_path
+    visit, open_page, telic, tmp_path
 ):
     page = visit()
 
@@ -179,11 +179,8 @@ def test_what_is_typed_in_a_browser_with_consent_makes_the_next_box(
     assert 0.3 <= (second - first).total_seconds() < 15
     telic("completion", "fit", recorded, again, "--min-users", 1, "--min-compositions", 4)
     learned = Completer.load(again)
-    with (
-        serving(learned, Settings.beside(again, port=0)) as address,
-        browser.new_context() as context,
-    ):
-        page = context.new_page()
+    with serving(learned, Settings.beside(again, port=0)) as address:
+        page = open_page()
         page.goto(address)
         expect(page.locator("#about")).to_contain_text("a log of real searches")
         page.locator("#q").press("s")

@@ -66,14 +66,13 @@ def shop(make_completer, tmp_path_factory):
 
 
 @pytest.fixture
-def visit_shop(browser, shop):
-    contexts, problems = [], []
+def visit_shop(open_page, shop):
+    problems = []
 
     def visited(path="ltr.html", *, script="", **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.add_init_script(script)
-        page.set_default_timeout(15_000)
+        page = open_page(**options)
+        if script:
+            page.add_init_script(script)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(f"{shop.address}/{path}")
         page.evaluate(
@@ -88,8 +87,6 @@ def visit_shop(browser, shop):
         return page
 
     yield visited
-    for context in contexts:
-        context.close()
     assert problems == []
 
 

@@ -64,12 +64,11 @@ def test_the_component_shows_markup_as_text(visit, address):
     expect(page.locator("telic-search li > *")).to_have_count(0)
 
 
-def test_the_dashboard_shows_markup_as_text(browser, address):
-    with browser.new_context() as context:
-        for user in range(5):
-            given = {"user": f"u{user}", "composition": "c", "query": MARKUP[1]}
-            assert context.request.post(f"{address}/submit", data=given).ok
-        page = context.new_page()
-        page.goto(f"{address}/dashboard")
-        expect(page.locator("#popular td").first).to_have_text(MARKUP[1])
-        no_element_was_made(page, "table")
+def test_the_dashboard_shows_markup_as_text(open_page, address):
+    page = open_page()
+    for user in range(5):
+        given = {"user": f"u{user}", "composition": "c", "query": MARKUP[1]}
+        assert page.request.post(f"{address}/submit", data=given).ok
+    page.goto(f"{address}/dashboard")
+    expect(page.locator("#popular td").first).to_have_text(MARKUP[1])
+    no_element_was_made(page, "table")

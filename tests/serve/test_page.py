@@ -174,33 +174,31 @@ def test_it_says_what_serves_and_that_people_were_simulated(visit):
 
 
 @pytest.mark.parametrize("width", [320, 1000])
-def test_the_dashboard_shows_what_was_searched_for(browser, address, width):
-    with browser.new_context(viewport={"width": width, "height": 740}) as context:
-        for user in range(5):
-            given = {"user": f"d{user}", "composition": f"{width}", "query": "sage & onion"}
-            assert context.request.post(f"{address}/submit", data=given).ok
-        page = context.new_page()
-        problems = []
-        page.on("console", lambda m: problems.append(m.text) if m.type != "log" else None)
-        page.goto(f"{address}/dashboard")
-        expect(page.locator("#popular td").first).to_have_text("sage & onion")
-        expect(page.locator("#tenants td").first).to_have_text("all")
-        expect(page.locator("#gate th")).to_have_text(["Characters", "Re-ranks", "p-value"])
-        expect(page.locator("#latency")).to_contain_text("/submit")
-        expect(page.locator("#latency tr").first).to_have_text("AddressAnswersMean msp50 msp99 ms")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        wide = (
-            "[...document.querySelectorAll('.wide')].filter((e) => e.scrollWidth > e.clientWidth)"
-        )
-        assert page.evaluate(f"{wide}.length") == 0  # no table needs to be moved sideways
-        page.get_by_role("textbox", name="Tenant").fill("nobody")
-        page.get_by_role("button", name="Show").click()
-        expect(page.locator("#popular")).to_have_text("No query of at least 5 users.")
-        assert problems == []
+def test_the_dashboard_shows_what_was_searched_for(open_page, address, width):
+    page = open_page()
+    page.set_viewport_size({"width": width, "height": 740})
+    for user in range(5):
+        given = {"user": f"d{user}", "composition": f"{width}", "query": "sage & onion"}
+        assert page.request.post(f"{address}/submit", data=given).ok
+    problems = []
+    page.on("console", lambda m: problems.append(m.text) if m.type != "log" else None)
+    page.goto(f"{address}/dashboard")
+    expect(page.locator("#popular td").first).to_have_text("sage & onion")
+    expect(page.locator("#tenants td").first).to_have_text("all")
+    expect(page.locator("#gate th")).to_have_text(["Characters", "Re-ranks", "p-value"])
+    expect(page.locator("#latency")).to_contain_text("/submit")
+    expect(page.locator("#latency tr").first).to_have_text("AddressAnswersMean msp50 msp99 ms")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = "[...document.querySelectorAll('.wide')].filter((e) => e.scrollWidth > e.clientWidth)"
+    assert page.evaluate(f"{wide}.length") == 0  # no table needs to be moved sideways
+    page.get_by_role("textbox", name="Tenant").fill("nobody")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#popular")).to_have_text("No query of at least 5 users.")
+    assert problems == []
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1000), ("dark", 360)])
-def test_no_page_keeps_anybody_out(visit, browser, address, barriers, scheme, width):
+def test_no_page_keeps_anybody_out(visit, address, barriers, scheme, width):
     """The page with its list open and after a search, the dashboard, the phones, by axe-core."""
     viewport = {"width": width, "height": 740}
     page = visit(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")

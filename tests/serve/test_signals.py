@@ -218,12 +218,11 @@ def test_lists_that_were_passed_over_move_suggestions_where_the_log_had_lists(tm
     assert telic("inspect", tmp_path / "by hand").count("feedback") > 1
 
 
-def test_the_page_says_what_signals_do(model, browser):
+def test_the_page_says_what_signals_do(model, open_page):
     with serving(Completer.load(model), Settings.beside(model)) as address:
-        page = browser.new_page()
+        page = open_page()
         page.goto(address)
         page.wait_for_selector("#about:not(:empty)")
         page.locator("#q").press_sequentially("b")
         expect(page.locator("#reasons li").first).to_contain_text("opularity")
         expect(page.locator("#about")).to_contain_text("Signals of popularity")
-        page.close()
