@@ -13,6 +13,7 @@ import re
 import shlex
 import warnings
 from contextlib import chdir, redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -179,9 +180,15 @@ MADE_BY = {
 """Pages, and the page whose blocks make the files for their commands."""
 
 
+@cache
+def every_shown():
+    """The commands of all pages that are shown with what they print."""
+    return {line.strip() for each in EVERY for line in commands(each, shown=True)}
+
+
 def unshown(page):
     """A page's commands that need nothing and are shown nowhere with what they print."""
-    shown = {line.strip() for each in EVERY for line in commands(each, shown=True)}
+    shown = every_shown()
     lines = [line.partition(" # ")[0].strip() for line in commands(page, shown=False)]
     needy = re.compile("|".join(NEEDS.values()))
     return [line for line in lines if line not in shown and not needy.search(line)]

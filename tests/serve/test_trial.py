@@ -240,7 +240,7 @@ def test_compositions_are_drawn_into_arms_with_the_probabilities_that_are_record
     app = create_app(completer, replace(settings, max_keystrokes=2))
     app.desk._compositions._draw = np.random.default_rng(0).random
     with TestClient(app, "http://127.0.0.1:8000") as client:
-        for number in range(120):
+        for number in range(80):
             of = {"user": f"u{number}", "composition": "c"}
             for second, typed in enumerate(("sal", "sa") * 2):  # begun anew in between
                 asked = of | {"q": typed, "t": 3000.0 * second}
@@ -248,7 +248,7 @@ def test_compositions_are_drawn_into_arms_with_the_probabilities_that_are_record
             taken = shown[0] if number % 2 else "sap"
             assert client.post("/submit", json=of | {"query": taken}).status_code == 200
     table, left_out = read_ubi(tmp_path / "log")
-    assert (len(table), left_out) == (120, {})
+    assert (len(table), left_out) == (80, {})
     found = judge_trial(table, first="static")
     assert found.wrong == []
     assert [value.arm for value in found.values] == ["static", "model"] * 3
@@ -282,7 +282,7 @@ def test_a_control_that_can_tell_nothing_is_refused(completer, tmp_path, changes
         create_app(completer, Settings.beside(tmp_path / "model", **given))
 
 
-def interleaved(completer, tmp_path, taken, typing=("sal", "sa")):
+def interleaved(completer, tmp_path, taken, typing=("sal", "sa"), compositions=40):
     """Let people type to a service that interleaves, and take what `taken` says of the list."""
     settings = Settings.beside(
         tmp_path / "model", record=str(tmp_path / "log"), record_unasked=True, interleave=1.0
@@ -290,8 +290,8 @@ def interleaved(completer, tmp_path, taken, typing=("sal", "sa")):
     app = create_app(completer, settings)
     app.desk._compositions._mixer = np.random.default_rng(5)
     with TestClient(app, "http://127.0.0.1:8000") as client:
-        for number in range(100):
-            of = {"user": f"u{number % 50}", "composition": f"c{number}"}
+        for number in range(compositions):
+            of = {"user": f"u{number % (compositions // 2)}", "composition": f"c{number}"}
             for second, typed in enumerate(typing):
                 asked = of | {"q": typed, "t": 3000.0 * second}
                 shown = client.get("/suggest", params=asked).json()[1]
@@ -308,7 +308,7 @@ def test_who_ranks_better_gets_the_credit_of_interleaved_lists(completer, tmp_pa
     assert better[0] != static[0]
     table = interleaved(completer, tmp_path, lambda shown: better[0])
     found = judge_interleaving(table)
-    assert (found.compositions, found.users, found.model) == (100, 50, 100)
+    assert (found.compositions, found.users, found.model) == (40, 20, 40)
     assert found.preference.low > 0
     (tmp_path / "other").mkdir()
     table = interleaved(completer, tmp_path / "other", lambda shown: static[0])
@@ -318,7 +318,8 @@ def test_who_ranks_better_gets_the_credit_of_interleaved_lists(completer, tmp_pa
 def test_two_orders_that_are_the_same_get_even_credit(
     make_completer, tmp_path, monkeypatch, capsys
 ):
-    table = interleaved(make_completer(model="static"), tmp_path, lambda shown: shown[0])
+    static = make_completer(model="static")
+    table = interleaved(static, tmp_path, lambda shown: shown[0], compositions=100)
     found = judge_interleaving(table)
     assert found.static + found.model == 100
     assert found.preference.low < 0 < found.preference.high
