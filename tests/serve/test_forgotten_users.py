@@ -28,6 +28,12 @@ from telic.serve.state.store import Store, StoreError
 USER, SECRET = "user-4711", "zanzibar express"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def only_what_is_made_here():
+    """What tests before these loaded holds none of their users: nobody looks through it for one."""
+    gc.freeze()
+
+
 @pytest.fixture
 def kept(any_settings, make_completer, tmp_path, monkeypatch):
     """Settings of a model that was fitted on two users, and that records them."""
