@@ -29,7 +29,7 @@ def telic(*words):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     out = tmp_path_factory.mktemp("privacy") / "world"
-    telic("simulate", out, "--users", 1500, "--size", 120, "--density", 0.03, "--seed", 2)
+    telic("simulate", out, "--users", 800, "--size", 120, "--density", 0.03, "--seed", 2)
     return out
 
 
@@ -145,7 +145,7 @@ def test_attack_writes_every_candidate_set(world, tmp_path):
         here = sizes[table.column("distance").to_numpy() == row["distance"]]
         assert row["unique"] == pytest.approx(np.mean(here == 1))
         assert row["mean_candidates"] == pytest.approx(here.mean())
-        assert row["reduction_rate"] == pytest.approx(1 - here.mean() / 1500)
+        assert row["reduction_rate"] == pytest.approx(1 - here.mean() / 800)
         assert row["unique_wrong"] == row["empty"] == 0
     # Pure growth: everyone is among their own candidates.
     rows = table.to_pylist()

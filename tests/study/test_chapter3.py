@@ -41,8 +41,13 @@ def pairs(table):
     return read_pairs(table)
 
 
-def test_apps_that_decide_the_word_help_people_held_out(pairs):
-    own = pairs_study(pairs, unit="word")[0]
+@pytest.fixture(scope="module")
+def of_words(pairs):
+    return pairs_study(pairs, unit="word")
+
+
+def test_apps_that_decide_the_word_help_people_held_out(pairs, of_words):
+    own = of_words[0]
     assert own["appaware"] > own["standard"] + 0.1
     assert own["p_value"] < 1e-6
     shuffled = pairs_study(pairs, unit="word", shuffled=True)[0]
@@ -146,7 +151,7 @@ def test_the_convergence_study_has_a_gap_for_every_method():
     assert all(np.isfinite(gap) or "printed" in method for method, gap in last.items())
 
 
-def test_tables_are_what_they_were(pairs):
+def test_tables_are_what_they_were(pairs, of_words):
     letters = np.random.default_rng(0).integers(0, 3, (80, 10))
     known = Catalogue(sorted({"".join("abc"[k] for k in row) for row in letters}), np.ones(80))
     replay = Replay(read_compositions(simulate_phones(known, users=8, compositions=40, seed=1)))
@@ -171,9 +176,7 @@ def test_tables_are_what_they_were(pairs):
         tables.sweep_table("l1", "λ₁", sweep),
         tables.convergence_table([row for row in few_passes() if "printed" not in row["method"]]),
         tables.together_table(both),
-        tables.real_pairs_table(
-            pairs_study(pairs, unit="word") + pairs_study(pairs, unit="query", shuffled=True)
-        ),
+        tables.real_pairs_table(of_words + pairs_study(pairs, unit="query", shuffled=True)),
     ):
         report.table(table)
     hold(Path(__file__).parent / "pages" / "chapter-3.jsonl", page(report))

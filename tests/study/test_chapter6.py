@@ -41,6 +41,11 @@ def log():
     return hospital(0.02, 0)[0]
 
 
+@pytest.fixture(scope="module")
+def mixed(log):
+    return shuffle(log, n_topics=4)
+
+
 @pytest.mark.slow
 def test_summary_and_topics_have_the_tables_shape(log):
     table = tables.counts_table(counts(**SMALL))
@@ -57,7 +62,7 @@ def test_summary_and_topics_have_the_tables_shape(log):
 
 
 def test_truth_and_alarms_count_what_they_say(log):
-    found = discover(log, method="lda", n_topics=30, restarts=1)
+    found = discover(log, method="lda", n_topics=8, restarts=1)
     practice = np.full(len(log.users), "none", dtype=object)
     practice[found.specialties[0].users] = "Obesity"
     obesity = list(HIDDEN_SIZES).index("Obesity")
@@ -87,7 +92,7 @@ def test_a_wrong_option_is_said_before_anything_is_simulated(options, message):
         chapter6.study(Steps(progress=pytest.fail), **options)
 
 
-def test_tables_of_recognition_show_published_means_and_every_pipeline(log, monkeypatch):
+def test_tables_of_recognition_show_published_means_and_every_pipeline(log, mixed, monkeypatch):
     one = Specialty(
         "of urologists", None, None, np.flatnonzero(log.taxonomy == "Urology"), [], *[None] * 3
     )
@@ -99,7 +104,7 @@ def test_tables_of_recognition_show_published_means_and_every_pipeline(log, monk
 
     monkeypatch.setattr("telic.study.chapter6.recognition.recognise", naive)
     monkeypatch.setattr("telic.specialty.recognition.shuffled_control.recognise", naive)
-    found = recognised(log, shuffle(log, n_topics=4), one, fine=False, pipeline="printed", seed=3)
+    found = recognised(log, mixed, one, fine=False, pipeline="printed", seed=3)
     assert {method for method, _ in asked} == set(CLASSIFIERS[1:])
     assert all(o["pipeline"] == "printed" and o["seed"] == 3 for _, o in asked)
     scores, _, differences, by_pipeline = tables.recognition_tables("Table 6.7", found)
@@ -119,12 +124,13 @@ def test_tables_of_recognition_show_published_means_and_every_pipeline(log, monk
 
 
 @pytest.mark.parametrize("size", [3, 4])
-def test_core_classes_of_fewer_than_four_in_the_fine_view_are_left_out(log, monkeypatch, size):
+def test_core_classes_of_fewer_than_four_in_the_fine_view_are_left_out(
+    log, mixed, monkeypatch, size
+):
     one = Specialty("some", None, None, np.flatnonzero(log.taxonomy == "Urology"), [], *[None] * 3)
     core = next(c for c in present_core(log.taxonomy) if c != "Urology")
     fine = log.user_diagnosis().toarray()
     fine[np.flatnonzero(log.taxonomy == core)[size:]] = 0
-    mixed = shuffle(log, n_topics=4)
     log = replace(log, fine=sparse.csr_array(fine))
     monkeypatch.setattr(recognition, "CLASSIFIERS", ("Naive", "Naive"))
     found = recognised(log, mixed, one, fine=True, pipeline="printed", seed=3)
@@ -165,9 +171,9 @@ def test_the_table_by_the_simulators_knob_says_what_was_simulated():
 
 def test_a_start_at_the_truth_is_another_clustering():
     found = {
-        name: clustered(scale=0.02, from_truth=start) for name, start in (("0", False), ("1", True))
+        name: clustered(scale=0.01, from_truth=start) for name, start in (("0", False), ("1", True))
     }
-    table = tables.diagnosis_table(0.02, found)
+    table = tables.diagnosis_table(0.01, found)
     assert found["0"]["objective"] != found["1"]["objective"]
     assert all(score > 0 for one in found.values() for score in one["f1"].values())
     assert [row["α ratio of U-P-D"] for row in table.records()] == [

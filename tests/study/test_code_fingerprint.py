@@ -29,6 +29,7 @@ def package(tmp_path, monkeypatch):
 
 def of(folder, **options):
     room._modules.cache_clear()  # a run does not change its own code
+    room._parsed.cache_clear()
     importlib.invalidate_caches()
     return fingerprint(importlib.import_module("sample_package.first").Model, **options)
 

@@ -39,7 +39,7 @@ def fingerprint(*sources: Any, settings: Any = None, package: str | None = None)
     for source in sources:
         if inspect.isfunction(source):
             name = f"{source.__module__}.{source.__qualname__}"
-            texts[name] = _code(inspect.getsource(source))
+            texts[name] = _code(ast.parse(textwrap.dedent(inspect.getsource(source))))
         else:
             module = source.__name__ if isinstance(source, ModuleType) else source.__module__
             texts |= _modules(module, package or module.rpartition(".")[0])
@@ -57,14 +57,21 @@ def _modules(first: str, package: str) -> dict[str, str]:
         spec = find_spec(name)
         if name in found or spec is None or spec.origin is None:
             continue
-        text = Path(spec.origin).read_text(encoding="utf-8")
-        found[name] = _code(text)
-        waiting += [other for other in _imports(text) if other.startswith(f"{package}.")]
+        found[name], imports = _parsed(spec.origin)
+        waiting += [other for other in imports if other.startswith(f"{package}.")]
     return found
 
 
-def _imports(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+@cache
+def _parsed(file: str) -> tuple[str, tuple[str, ...]]:
+    """A module's syntax tree and what it imports: many results rest on the same modules."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    imports = tuple(_imports(tree))
+    return _code(tree), imports
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -74,9 +81,8 @@ def _imports(text: str) -> Iterator[str]:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _code(text: str) -> str:
-    """A text's syntax tree, docstrings left out."""
-    tree = ast.parse(textwrap.dedent(text))
+def _code(tree: ast.AST) -> str:
+    """A syntax tree as text, docstrings left out of it."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

@@ -23,11 +23,9 @@ SCHEMA = Schema(
 )
 
 
-@pytest.fixture(scope="module")
-def towns():
-    """Thirty towns of ten; people know and write to each other within them, mostly both ways."""
+def towns_of_ten(n):
+    """Towns of ten of n people, who know and write to each other there, mostly both ways."""
     rng = np.random.default_rng(0)
-    n = 300
     town = np.arange(n) // 10
     chance = np.where(town[:, None] == town, 0.5, 0.001)
     close = np.triu(rng.random((n, n)) < chance, 1)
@@ -37,6 +35,17 @@ def towns():
         links[name] = tuple(np.nonzero(one))
     links["writes"] += (rng.geometric(0.4, len(links["writes"][0])),)
     return network_from_arrays(SCHEMA, {"user": {"id": np.arange(n), "town": town}}, links)
+
+
+@pytest.fixture(scope="module")
+def towns():
+    return towns_of_ten(200)
+
+
+@pytest.fixture(scope="module")
+def more_towns():
+    """For shares that are estimated."""
+    return towns_of_ten(300)
 
 
 @pytest.fixture(scope="module")
@@ -58,28 +67,28 @@ def test_random_fakes_are_found_and_plausible_ones_hardly(towns, careful):
     assert max(found.values()) < 0.65
 
 
-def test_nothing_is_found_where_real_links_are_called_fake(towns):
+def test_nothing_is_found_where_real_links_are_called_fake(more_towns):
     rng = np.random.default_rng(1)
     half = {
         name: kept_links(links, rng.random(len(links)) < 0.5, 300)
-        for name, links in towns.links.items()
+        for name, links in more_towns.links.items()
     }
-    found = detect_fakes(Network(SCHEMA, towns.nodes, half), towns)
+    found = detect_fakes(Network(SCHEMA, more_towns.nodes, half), more_towns)
     assert max(abs(auc - 0.5) for auc in found.values()) < 0.06
 
 
 @pytest.mark.usefixtures("fewer_rounds")
 def test_plausible_links_are_new_and_as_many_as_wanted(towns):
     rng = np.random.default_rng(2)
-    wanted = {name: rng.integers(0, 3, 300) for name in towns.links}
+    wanted = {name: rng.integers(0, 3, 200) for name in towns.links}
     grown = add_plausible_links(towns, wanted, rng, "user")
     grown.validate()
     for name, old in towns.links.items():
         added = grown.links[name].out_degree - old.out_degree
         assert (added <= wanted[name]).all()
         assert added.sum() > 0.9 * wanted[name].sum()
-        was = old.matrix(300).todense()
-        assert (grown.links[name].matrix(300).todense()[was > 0] == was[was > 0]).all()
+        was = old.matrix(200).todense()
+        assert (grown.links[name].matrix(200).todense()[was > 0] == was[was > 0]).all()
 
 
 @pytest.mark.usefixtures("fewer_rounds")
@@ -178,10 +187,10 @@ def test_a_step_leads_to_any_neighbour_alike_and_nowhere_from_nowhere(few):
         assert np.abs(times - share).max() <= 5 * np.sqrt(share)
 
 
-def test_candidates_are_new_pairs_of_who_wants_links(towns):
+def test_candidates_are_new_pairs_of_who_wants_links(more_towns):
     missing = np.arange(300) % 3
-    n, old = 300, towns.links["writes"]
-    look = fake_links._Look(towns, "writes", "user")
+    n, old = 300, more_towns.links["writes"]
+    look = fake_links._Look(more_towns, "writes", "user")
     linked = old.matrix(n).todense() > 0
     for self_links in (False, True):
         rng = np.random.default_rng(3)

@@ -96,7 +96,7 @@ OVERRIDES = [
 @pytest.mark.parametrize("block", range(5))
 def test_candidate_sets_are_those_of_the_literal_recursion(block):
     rng = np.random.default_rng(block)
-    for number in range(160):
+    for number in range(100):
         network = random_network(rng, int(rng.integers(2, 9)))
         target = earlier(rng, network) if number % 2 else network
         rules = book(target, rules=OVERRIDES[number % len(OVERRIDES)])

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,10 @@ from telic.specialty.log.source_gaps import LACKS, lacks_of
 
 @pytest.fixture(scope="module")
 def log():
-    return simulate_family("wards", 0).log
+    """Every fourth access of a ward."""
+    log = simulate_family("wards", 0).log
+    columns = ("access_user", "access_encounter", "access_at", "access_row")
+    return replace(log, **{name: getattr(log, name)[::4] for name in columns})
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,8 @@ def export(log, tmp_path_factory):
     why = find_reasons(log, nothing)
     write_audit_events(folder / "AuditEvent.ndjson", log, nothing, judge(log, nothing), why)
     with (folder / "rest.ndjson").open("w") as lines:
-        for e, name in enumerate(log.encounters):
+        for e in np.unique(log.access_encounter):
+            name = log.encounters[e]
             patient = f"Patient/{log.patients[log.encounter_patient[e]]}"
             one = {"resourceType": "Encounter", "id": name, "subject": {"reference": patient}}
             lines.write(json.dumps(one) + "\n")

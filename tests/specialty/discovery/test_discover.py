@@ -391,7 +391,7 @@ def test_a_small_specialty_lists_no_pseudonyms(hospital, found):
 
 @pytest.mark.parametrize("options", [{}, {"method": "lda", "n_topics": 8, "assign": "argmax"}])
 def test_users_without_accesses_change_nothing(options):
-    log = simulate_family("problem lists", 4).log
+    log = simulate_family("problem lists", 2).log
     idle = np.array([f"~{number:04d}" for number in range(2000)])
     found = discover(log, restarts=1, **options)
     assert found.specialties

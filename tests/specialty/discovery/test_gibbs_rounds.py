@@ -1,3 +1,4 @@
+from functools import cache
 from itertools import pairwise, product
 
 import numpy as np
@@ -35,20 +36,25 @@ def posterior():
 
 def stationary(shards):
     """P(state) of a chain in which a token sees the new topics of its own shard before it alone."""
-    ends = np.linspace(0, 6, shards + 1).astype(int)
+    ends = np.linspace(0, 6, shards + 1).astype(int).tolist()
+    states = [tuple(state) for state in STATES.tolist()]
+
+    @cache
+    def chances(d, others):
+        """P(topic) of token d beside the topics of the others."""
+        seen, word = np.array(others), np.delete(WORDS, d)
+        q = [
+            (((seen == k) & (word == WORDS[d])).sum() + BETA) / ((seen == k).sum() + 2 * BETA)
+            for k in (0, 1)
+        ]
+        return q / np.sum(q)
+
     step = np.ones((64, 64))
-    for s, old in enumerate(STATES):
+    for s, old in enumerate(states):
         for first, last in pairwise(ends):
             for d in range(first, last):
-                for n, new in enumerate(STATES):
-                    seen = np.concatenate([old[:first], new[first:d], old[d + 1 :]])
-                    word = np.delete(WORDS, d)
-                    q = [
-                        (((seen == k) & (word == WORDS[d])).sum() + BETA)
-                        / ((seen == k).sum() + 2 * BETA)
-                        for k in (0, 1)
-                    ]
-                    step[s, n] *= q[new[d]] / sum(q)
+                for n, new in enumerate(states):
+                    step[s, n] *= chances(d, old[:first] + new[first:d] + old[d + 1 :])[new[d]]
     return np.linalg.matrix_power(step, 1000)[0]
 
 

@@ -169,6 +169,14 @@ def test_a_damaged_export_tells_no_ids(tmp_path_factory, data, kind, damage):
     assert not any(SECRET in text for text in told), told
 
 
+@pytest.fixture(scope="module")
+def log(folder):
+    """What the undamaged files hold."""
+    for name, rows in TABLES.items():
+        (folder / f"{name}.csv").write_bytes(damaged(rows, []))
+    return replace(read_log(folder), notes=[])
+
+
 VALUES = st.sampled_from(["zqu1", ["zqu1"], {"zq": "zqu1"}, [["zqu1"]], 7, None, "", []])
 PLACES = st.sampled_from(
     [
@@ -192,10 +200,7 @@ PLACES = st.sampled_from(
 
 @given(PLACES, VALUES, st.integers(0, 400))
 @settings(max_examples=100, derandomize=True)
-def test_a_damaged_discovery_tells_no_ids(folder, place, value, cut):
-    for name, rows in TABLES.items():
-        (folder / f"{name}.csv").write_bytes(damaged(rows, []))
-    log = replace(read_log(folder), notes=[])
+def test_a_damaged_discovery_tells_no_ids(folder, log, place, value, cut):
     found = Specialty("c1", None, None, np.array([0, 1]), [("c1", 2.0)], None, None, None)
     content = Discovery("lda", [found], np.array([0, 0, -1]), {"n_topics": 3}).as_json(log)
     *path, last = place
