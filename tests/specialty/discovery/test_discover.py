@@ -35,19 +35,17 @@ def hospital(tmp_path_factory):
     return log, np.array(truth["practice"].to_pylist()), known_snooping(folder)
 
 
-@pytest.fixture(scope="module")
-def fine_hospital(hospital):
-    """The small hospital with as many fine-grained accesses as the published size has.
+def with_fine_view(log):
+    """The log with as many fine-grained accesses as the published size has.
 
     They name an encounter's alphabetically first diagnosis, which is the reason only sometimes.
     """
-    log, practice, _ = hospital
     encounter = log.diagnosis[log.access_encounter]
     first = np.minimum(encounter.indptr[:-1], encounter.nnz - 1)
     reason = encounter.indices[first]
     shape = (len(log.users), len(log.codes))
     fine = sparse.coo_array((np.ones(len(reason), int), (log.access_user, reason)), shape)
-    return replace(log, fine=sparse.csr_array(fine), fine_patient=log.user_patient()), practice
+    return replace(log, fine=sparse.csr_array(fine), fine_patient=log.user_patient())
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +166,10 @@ def test_nothing_is_found_where_nobody_specialises(tmp_path):
 
 
 @pytest.mark.slow
-def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(fine_hospital):
-    log, practice = fine_hospital
+def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(tmp_path):
+    simulate_hospital(tmp_path / "log", scale=0.03, difficulty=Difficulty(snooping=2e-3))
+    log = with_fine_view(read_log(tmp_path / "log"))
+    practice = np.array(pq.read_table(tmp_path / "log" / "truth_users.parquet")["practice"])
     found = discover(log, method="pathselclus", restarts=2, threads=2)
     assert found.details["view"] == "fine"
     assert found.details["path_contrast"]["U-P-D"] > 2
@@ -181,8 +181,8 @@ def test_pathselclus_finds_a_hidden_specialty_on_the_fine_view(fine_hospital):
     assert best.stability_sizes > 0.4
 
 
-def test_full_paths_are_user_by_user(fine_hospital):
-    log, _ = fine_hospital
+def test_full_paths_are_user_by_user(hospital):
+    log = with_fine_view(hospital[0])
     patient, diagnosis = links_of(log, "fine")
     full = path_of("U-P-D-P-U", patient, diagnosis)
     np.testing.assert_array_equal(

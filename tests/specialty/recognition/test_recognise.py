@@ -96,7 +96,7 @@ def reference(X, y, method, seed):
 def noisy():
     """Users of few accesses, mostly to what everybody opens, and rare diagnoses of no meaning."""
     rng = np.random.default_rng(2)
-    kind = np.repeat([0, 1, 2], [50, 40, 30])
+    kind = np.repeat([0, 1, 2], [64, 52, 40])
     own, common = rng.dirichlet(np.full(60, 0.5), size=3), rng.dirichlet(np.full(60, 0.5))
     counts = np.stack(
         [rng.multinomial(rng.integers(5, 40), 0.4 * own[k] + 0.6 * common) for k in kind]
