@@ -42,8 +42,8 @@ def gram(
     times as many rows at their latest curvatures, when a step promises more than three tenths of
     what the one before did. With an intercept it is centred: features far from zero slow nothing.
 
-    Under λ₂ alone the model is minimised by a Cholesky factor, otherwise by coordinate descent, with
-    a factor for the coordinates in use where descent takes long (`gram_descent.minimise`).
+    Under λ₂ alone the model is minimised by a Cholesky factor, otherwise by coordinate descent,
+    with a factor for the coordinates in use where descent takes long (`gram_descent.minimise`).
     Groups are handled as blocks, by proximal gradient steps with the block's own Lipschitz
     constant.
 
