@@ -218,8 +218,60 @@ def test_groups_only_descend():
     np.testing.assert_array_equal(slopes, slope)
 
 
-def test_a_model_that_bends_nowhere_is_left_to_descent():
+def test_factors_cost_no_more_than_the_rounds_they_stand_for(monkeypatch):
+    """Also of all coordinates, where none was in use at first; a round has the last word."""
+    rng, d, costs = np.random.default_rng(0), 600, []
+    X = rng.normal(size=(d, d))
+
+    def factor(matrix, slope, w, penalty):
+        costs.append(np.count_nonzero(w) ** 3 / 3)
+        return keep_signs(matrix, slope, w, penalty)
+
+    def rounds(*model):
+        costs.append(0.0)
+        return descend(*model)
+
+    keep_signs = gram_descent._keep_signs
+    monkeypatch.setattr(gram_descent, "_keep_signs", factor)
+    monkeypatch.setattr(gram_descent, "descend", rounds)
+    slope = X.T @ rng.normal(size=d) / d
+    minimise(X.T @ X / d, slope, np.zeros(d), ElasticNet(1e-4, 0.0), tol=1e-9, rounds=1000)
+    assert 0.0 < sum(costs) <= 1000 * d * (d + gram_descent.ZERO)
+    assert costs[-1] == 0.0
+
+
+def test_a_coefficient_along_which_nothing_bends_goes_to_zero_and_stops_no_factor():
     """As that of a feature of zeros, which a warm start may hold."""
-    w, penalty = np.array([2.0, 1.0]), ElasticNet(0.1, 0.0)
-    minimise(np.diag([0.0, 1.0]), np.zeros(2), w, penalty, tol=1e-9, rounds=100_000)
+    near, along = nearly_copies()
+    matrix, slope = np.zeros((41, 41)), np.zeros(41)
+    matrix[1:, 1:], slope[1:] = near, along
+    w, other = np.append(2.0, np.zeros(40)), np.zeros(40)
+    minimise(matrix, slope, w, ElasticNet(1e-4, 0.0), tol=1e-9, rounds=10_000)
+    minimise(near, along, other, ElasticNet(1e-4, 0.0), tol=1e-9, rounds=10_000)
+    assert w[0] == 0.0
+    np.testing.assert_allclose(w[1:], other, atol=1e-6)
+
+
+def test_a_model_that_bends_nowhere_is_left_to_descent():
+    """As the model of a loss that is straight there: nothing says how far to go."""
+    w, slope = np.array([2.0, 1.0]), np.array([-1.0, 0.0])
+    minimise(np.diag([0.0, 1.0]), slope, w, ElasticNet(0.1, 0.0), tol=1e-9, rounds=100_000)
     np.testing.assert_allclose(w, [2.0, 0.9])
+
+
+@pytest.mark.parametrize("bend", [0.0, -1e-20])
+def test_a_curvature_that_rounding_left_below_zero_moves_nothing(bend):
+    w, penalty = np.zeros(2), ElasticNet(0.1, 0.0)
+    minimise(np.diag([bend, 1.0]), np.array([0.0, 1.0]), w, penalty, tol=1e-9, rounds=10)
+    np.testing.assert_allclose(w, [0.0, -0.9])
+
+
+@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+@pytest.mark.parametrize("value", [0.0, 5.0])
+def test_a_warm_start_on_a_constant_feature_is_left(make_data, method, value):
+    X, y = make_data(n=100, d=5)
+    X[:, 0] = value
+    problem = make_problem(X, y, l1=1e-3, fit_intercept=True)
+    result = solve(problem, method=method, tol=1e-8, coef_init=np.full(5, 2.0))
+    assert result.converged
+    assert result.coef[0] == 0.0

@@ -43,18 +43,28 @@ def minimise(
         When to stop, as `descend` does; a factor counts as the rounds that it costs.
     """
     blocks, options = penalty.blocks(w.size), (penalty.l1, penalty.below, penalty.l2)
-    single = isinstance(penalty, ElasticNet)
+    single, since = isinstance(penalty, ElasticNet), 0
     while rounds > 0:
-        size = int(np.count_nonzero(w))
-        turn = 1 + (CALL + size**3 // 3) // (w.size * (size + ZERO)) if single else rounds
-        worst, first = descend(matrix, slope, w, blocks, *options, tol, goal, min(turn, rounds))
-        tol, goal, rounds = 0.0, max(goal, tol * first), rounds - turn
+        turn = min(rounds, max(1, _price(w) - since)) if single else rounds
+        worst, first = descend(matrix, slope, w, blocks, *options, tol, goal, turn)
+        tol, goal, rounds, since = 0.0, max(goal, tol * first), rounds - turn, since + turn
         if worst <= goal:
             return
-        step = 0.5
-        while single and 0.0 < step < 1.0 and rounds > 0:
-            step, rounds = _keep_signs(matrix, slope, w, penalty), rounds - turn
+        # Descent may have brought more coordinates into use than a factor was to be of.
+        if not single or since < _price(w):
+            continue
+        step, since = 0.5, 0
+        # The last word is a round's: of one coordinate at a time, it is more exact than a factor.
+        while 0.0 < step < 1.0 and _price(w) < rounds:
+            rounds -= _price(w)
+            step = _keep_signs(matrix, slope, w, penalty)
         single = step > 0.0
+
+
+def _price(w: np.ndarray) -> int:
+    """Rounds of descent that cost as much as a factor for the coordinates in use."""
+    used = int(np.count_nonzero(w))
+    return 1 + (CALL + used**3 // 3) // (w.size * (used + ZERO))
 
 
 def _keep_signs(matrix: np.ndarray, slope: np.ndarray, w: np.ndarray, penalty: Penalty) -> float:
@@ -68,7 +78,8 @@ def _keep_signs(matrix: np.ndarray, slope: np.ndarray, w: np.ndarray, penalty: P
     # Where only rounding bends the model, λ₁ alone says where to go: to the next zero.
     square.flat[:: used.size + 1] = (square.diagonal() + penalty.l2) * (1.0 + FLAT)
     with small_products(used.size):
-        factor, info = lapack.dpotrf(square.T, lower=1, overwrite_a=1)
+        # LAPACK reads by columns, which is how NumPy lays out what was chosen of the columns.
+        factor, info = lapack.dpotrf(square, lower=1, overwrite_a=1)
     if info or not used.size:
         return 0.0
     pull = slope[used] + penalty.l2 * before + penalty.l1 * np.sign(before)
@@ -121,7 +132,12 @@ def descend(hessian, slope, w, blocks, l1, below, l2, tol, goal, rounds):
         for g in range(weights.size):
             begin, end = starts[g], starts[g + 1]
             bend = bends[g]
-            if bend == 0.0:
+            # Less than nothing is rounding, of a matrix that has learned.
+            if bend <= 0.0:
+                # As features of zeros, which a warm start may hold: λ₁ alone says where they go.
+                for q in range(begin, end):
+                    if abs(slope[order[q]]) < l1:
+                        w[order[q]] = 0.0
                 continue
             norm = 0.0
             for q in range(begin, end):
