@@ -207,6 +207,7 @@ class _Shop:
         if len(prefix) < 2:
             return []
         if prefix not in self._lists:
+            # No text sorts after the last character of all.
             lo, hi = (bisect_left(self._begins, prefix + end) for end in ("", "\U0010ffff"))
             found, of_brand = [], np.zeros(BRANDS, int)
             for item in self._order[np.unique(self._places[lo:hi])]:

@@ -10,9 +10,9 @@ from telic.optim.threads import small_products
 CALL = 250_000
 """Multiplications that cost as much as it takes to call for a factor."""
 ZERO = 20
-"""Multiplications that cost as much as it takes to see that a coordinate stays where it is."""
+"""Multiplications that cost as much as a coordinate that does not move."""
 FLAT = 1e-10
-"""Share of a feature's curvature below which a factor takes what is left of it for rounding."""
+"""Least curvature that a factor trusts, as a share of the feature's own."""
 
 
 def minimise(
@@ -43,22 +43,23 @@ def minimise(
         When to stop, as `descend` does; a factor counts as the rounds that it costs.
     """
     blocks, options = penalty.blocks(w.size), (penalty.l1, penalty.below, penalty.l2)
-    single, since = isinstance(penalty, ElasticNet), 0
+    factors, since = isinstance(penalty, ElasticNet), 0
     while rounds > 0:
-        turn = min(rounds, max(1, _price(w) - since)) if single else rounds
+        turn = min(rounds, max(1, _price(w) - since)) if factors else rounds
         worst, first = descend(matrix, slope, w, blocks, *options, tol, goal, turn)
-        tol, goal, rounds, since = 0.0, max(goal, tol * first), rounds - turn, since + turn
+        rounds, since = rounds - turn, since + turn
+        # Later rounds are held to the first one of all.
+        tol, goal = 0.0, max(goal, tol * first)
         if worst <= goal:
             return
         # Descent may have brought more coordinates into use than a factor was to be of.
-        if not single or since < _price(w):
+        if not factors or since < _price(w):
             continue
-        step, since = 0.5, 0
+        since, reached = 0, False
         # The last word is a round's: of one coordinate at a time, it is more exact than a factor.
-        while 0.0 < step < 1.0 and _price(w) < rounds:
+        while factors and not reached and _price(w) < rounds:
             rounds -= _price(w)
-            step = _keep_signs(matrix, slope, w, penalty)
-        single = step > 0.0
+            factors, reached = _keep_signs(matrix, slope, w, penalty)
 
 
 def _price(w: np.ndarray) -> int:
@@ -67,10 +68,13 @@ def _price(w: np.ndarray) -> int:
     return 1 + (CALL + used**3 // 3) // (w.size * (used + ZERO))
 
 
-def _keep_signs(matrix: np.ndarray, slope: np.ndarray, w: np.ndarray, penalty: Penalty) -> float:
+def _keep_signs(
+    matrix: np.ndarray, slope: np.ndarray, w: np.ndarray, penalty: Penalty
+) -> tuple[bool, bool]:
     """Go to the minimum over the coordinates in use, or as far as the first change of a sign.
 
-    Returns the share of the way; 0 where the model is not curved along all of them.
+    Returns whether the model is curved along all of them, without which nothing is done, and
+    whether the minimum is reached.
     """
     used = np.flatnonzero(w)
     lines, before = matrix[used], w[used]
@@ -81,20 +85,20 @@ def _keep_signs(matrix: np.ndarray, slope: np.ndarray, w: np.ndarray, penalty: P
         # LAPACK reads by columns, which is how NumPy lays out what was chosen of the columns.
         factor, info = lapack.dpotrf(square, lower=1, overwrite_a=1)
     if info or not used.size:
-        return 0.0
+        return False, False
     pull = slope[used] + penalty.l2 * before + penalty.l1 * np.sign(before)
     move, _ = lapack.dpotrs(factor, -pull, lower=1)
     if not np.isfinite(move).all():
-        return 0.0
+        return False, False
     changing = np.flatnonzero(np.abs(move) >= np.abs(before))
     shares = -before[changing] / move[changing]
-    shares[shares < 0.0] = np.inf
+    shares[shares < 0.0] = np.inf  # it moves away from zero
     step = min(1.0, shares.min(initial=np.inf))
     after = before + step * move
     after[changing[shares <= step]] = 0.0
     w[used] = after
     slope += (after - before) @ lines
-    return step
+    return True, step == 1.0
 
 
 @kernel

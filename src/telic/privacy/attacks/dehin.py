@@ -220,7 +220,7 @@ def _rarest_first(friend_ptr: np.ndarray, friends: np.ndarray, sizes: np.ndarray
     row = np.concatenate(
         [layer * n + np.repeat(np.arange(n), np.diff(ptr)) for layer, ptr in enumerate(friend_ptr)]
     )
-    # One key: sorting by two in turn takes two to five times as long.
+    # Two keys in one, in 64 bits: sorting by two in turn takes two to five times as long.
     return np.argsort(row * (sizes.max() + 1) + sizes[friends], kind="stable")
 
 
