@@ -105,8 +105,9 @@ def test_wide_problems_are_solved_with_either_penalty(loss, l1, l2, method):
     )
     assert found.converged
     assert found.coef.min() >= 0
+    # What another solver reaches is no less than the optimum, and may lie above ours.
     expected = least(X, y.astype(float), loss, l1, l2)[2]
-    assert found.objective == pytest.approx(expected, abs=found.gap + 1e-6 * abs(expected))
+    assert found.objective - found.gap - 1e-14 <= expected <= (1.0 + 1e-4) * found.objective
 
 
 def test_a_set_too_large_for_a_matrix_is_descended_by_columns(monkeypatch):
