@@ -211,7 +211,7 @@ def test_a_user_is_erased_and_nobody_else(tmp_path):
     assert erase(tmp_path, "ada") == 3
     assert erase(tmp_path, "ada") == 0
     left = [file.read_text() for file in recorded(tmp_path)]
-    assert not any("ada" in text for text in left)
+    assert not any('"ada"' in text for text in left)  # a random id may hold the letters
     assert any(text.endswith("half a li") for text in left)
     table, _ = read_ubi(tmp_path)
     assert table["user"].to_pylist() == ["bob"]
