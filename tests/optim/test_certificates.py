@@ -168,7 +168,7 @@ def is_bound(case, coef, intercept, gap, best, name):
     loss=st.sampled_from(LOSSES),
     passes=st.sampled_from([1, 3, 20, 200]),
 )
-@settings(max_examples=40, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
     case = Case(seed, loss)
     results = {}
@@ -199,7 +199,7 @@ def test_no_gap_is_smaller_than_the_true_one(seed, loss, passes):
     loss=st.sampled_from(LOSSES),
     off=st.sampled_from([0.0, 1e-6, 1e-2, 1.0]),
 )
-@settings(max_examples=40, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_no_gap_of_coefficients_from_elsewhere_is_smaller_than_the_true_one(seed, loss, off):
     case = Case(seed, loss)
     with warnings.catch_warnings():
@@ -374,7 +374,7 @@ def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():
     method=st.sampled_from(["gram", "prox_newton"]),
     passes=st.sampled_from([1, 3, 200]),
 )
-@settings(max_examples=25, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_no_gap_along_a_path_is_smaller_than_the_true_one(seed, loss, method, passes):
     """What goes on from one penalty to the next must not be what the next is certified by."""
     case = Case(seed, loss)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from telic.optim import make_problem, solve
-from telic.optim.methods import gram, gram_descent
+from telic.optim.methods import gram, gram_descent, prox_newton
 from telic.optim.methods.gram_descent import _steepest, descend, minimise
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.penalties import ElasticNet, GroupElasticNet
@@ -240,6 +240,19 @@ def test_factors_cost_no_more_than_the_rounds_they_stand_for(monkeypatch):
     assert costs[-1] == 0.0
 
 
+def test_between_factors_rounds_cost_as_much_as_one(monkeypatch):
+    (matrix, slope), rounds = nearly_copies(), []
+    monkeypatch.setattr(gram_descent, "_keep_signs", lambda *_: (True, True))
+    monkeypatch.setattr(
+        gram_descent, "descend", lambda *model: rounds.append(model[-1]) or descend(*model)
+    )
+    w = np.ones(40)
+    minimise(matrix, slope, w, ElasticNet(0.0, 0.0), tol=1e-12, rounds=1_000)
+    assert (w != 0.0).all()
+    assert len(rounds) > 3
+    assert set(rounds[:-1]) == {gram_descent._price(w)}
+
+
 def test_a_coefficient_along_which_nothing_bends_goes_to_zero_and_stops_no_factor():
     """As that of a feature of zeros, which a warm start may hold."""
     near, along = nearly_copies()
@@ -266,12 +279,15 @@ def test_a_curvature_that_rounding_left_below_zero_moves_nothing(bend):
     np.testing.assert_allclose(w, [0.0, -0.9])
 
 
-@pytest.mark.parametrize("method", ["gram", "prox_newton"])
+@pytest.mark.parametrize("way", ["gram", "prox_newton", "by columns"])
 @pytest.mark.parametrize("value", [0.0, 5.0])
-def test_a_warm_start_on_a_constant_feature_is_left(make_data, method, value):
+def test_a_warm_start_on_a_constant_feature_is_left(make_data, monkeypatch, way, value):
+    if way == "by columns":
+        monkeypatch.setattr(prox_newton, "_grown", lambda *_: False)
     X, y = make_data(n=100, d=5)
     X[:, 0] = value
     problem = make_problem(X, y, l1=1e-3, fit_intercept=True)
+    method = "gram" if way == "gram" else "prox_newton"
     result = solve(problem, method=method, tol=1e-8, coef_init=np.full(5, 2.0))
     assert result.converged
     assert result.coef[0] == 0.0

@@ -110,7 +110,7 @@ class Case:
             return solve_softmax(self.problem, tol=tol, max_passes=passes)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6))
 def test_no_gap_is_smaller_than_the_true_one(seed):
     case = Case(seed)
@@ -122,7 +122,7 @@ def test_no_gap_is_smaller_than_the_true_one(seed):
         assert objective - run.gap <= least + 1e-12 * (1.0 + objective)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6))
 def test_any_probabilities_bound_the_optimum_from_below(seed):
     case = Case(seed)
@@ -422,3 +422,17 @@ def test_the_diagonal_model_is_its_definition_and_left_at_its_least(kind, groupe
         assert (np.abs(slope[at_zero]) <= l1).all()
     assert not target[:, 0].any()
     assert (~at_zero).sum() > 4
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("value", [0.0, 5.0])
+def test_a_warm_start_on_a_constant_feature_is_left(grouped, value):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 5))
+    X[:, 0] = value
+    given = {"l1": 0.02, "l2": 0.0, "fit_intercept": True, "sample_weight": np.ones(100)}
+    problem = make_softmax_problem(X, rng.integers(0, 3, 100), grouped=grouped, **given)
+    start = rng.normal(size=(3, 5)), np.zeros(3)
+    found = solve_softmax(problem, tol=1e-7, max_passes=400, start=start)
+    assert found.converged
+    assert (found.coef[:, 0] == 0.0).all()

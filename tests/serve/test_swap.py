@@ -35,15 +35,15 @@ def sorbet(make_completer):
 
 
 @pytest.fixture
-def loaded_is_left(monkeypatch):
+def only_young_objects(monkeypatch):
     """Look for what was replaced among young objects: among all that tests load it takes long."""
     monkeypatch.setattr(garbage, "remove_replaced", partial(gc.collect, 1))
 
 
-left = pytest.mark.usefixtures("loaded_is_left")
+only_young = pytest.mark.usefixtures("only_young_objects")
 
 
-@left
+@only_young
 def test_the_next_service_answers_and_the_old_one_ends_in_order(completer, sorbet, settings):
     first = create_app(completer, settings)
     app = Swapping(first, lambda before: create_app(sorbet, settings))
@@ -58,7 +58,7 @@ def test_the_next_service_answers_and_the_old_one_ends_in_order(completer, sorbe
     assert not app.current.journal._writer.is_alive()
 
 
-@left
+@only_young
 def test_what_is_under_way_in_the_old_one_is_answered(completer, sorbet, settings):
     first = create_app(completer, settings)
     app = Swapping(first, lambda before: create_app(sorbet, settings))
@@ -273,7 +273,7 @@ def test_a_hangup_during_a_swap_is_followed_by_one_more_and_a_stop_ends_it(compl
     assert app._swap.cancelled()
 
 
-@left
+@only_young
 def test_a_swap_waits_for_no_service_that_ends(completer, make_completer, settings):
     def make(before):
         return create_app(make_completer(), settings, before=before)

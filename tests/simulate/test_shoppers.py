@@ -10,7 +10,14 @@ from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.simulate import marginals
 from telic.simulate.log_marginals import PUBLISHED
-from telic.simulate.shoppers import OF_A_BRAND, SHOPPERS, SHOWN, goods_catalogue, simulate_shoppers
+from telic.simulate.shoppers import (
+    OF_A_BRAND,
+    SHOPPERS,
+    SHOWN,
+    _Shop,
+    goods_catalogue,
+    simulate_shoppers,
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +64,21 @@ def test_lists_begin_at_the_second_character_match_any_word_and_vary_brands(logs
             assert max(map(brands.count, brands), default=0) <= OF_A_BRAND
     lists = [k["suggestions"] for r in logs["calibrated"].to_pylist() for k in r["keystrokes"]]
     assert any(not shown[0].startswith(shown[-1][:2]) for shown in lists if shown)
+
+
+def test_a_list_is_of_the_best_known_goods_with_a_word_that_begins_so():
+    goods, rng = goods_catalogue(), np.random.default_rng(3)
+    shop = _Shop(goods, rng)
+    for phrase in rng.choice(goods.phrases, 100):
+        begin = rng.integers(len(phrase) - 2)
+        prefix = phrase[begin : begin + rng.integers(2, 9)]
+        expected, of_brand = [], dict.fromkeys(shop._brand, 0)
+        for item in shop._order:
+            text, brand = goods.phrases[item], shop._brand[item]
+            if f" {prefix}" in f" {text}" and of_brand[brand] < OF_A_BRAND:
+                of_brand[brand] += 1
+                expected.append(item)
+        assert shop.shown(prefix) == expected[:SHOWN]
 
 
 def test_nobody_looks_where_nobody_looks(logs):

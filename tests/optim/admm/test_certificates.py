@@ -104,7 +104,7 @@ def check(X, y, loss, A, c, l1, l2, s, intercept, *given):
         assert value - best <= found.gap * (1 + 1e-9) + rounding
 
 
-@settings(max_examples=60, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=150, derandomize=True, phases=[Phase.generate])
 @given(
     cases(),
     st.sampled_from(METHODS),
@@ -153,7 +153,7 @@ def test_the_printed_objective_takes_the_penalty_at_y():
     assert told.objective == pytest.approx(f + 0.3 * abs(A @ x).sum())
 
 
-@settings(max_examples=15, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=25, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 10**6), st.sampled_from([1, 5, 400]), st.sampled_from(METHODS[:4]))
 def test_no_gap_of_another_b_is_too_small(seed, passes, method):
     """The optimum is that of x alone: B is invertible, so that y = B⁻¹(c − Ax)."""
@@ -224,7 +224,7 @@ def test_no_gap_under_bounds_is_too_small(seed, passes, x_step):
         )
 
 
-@settings(max_examples=16, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=30, derandomize=True, phases=[Phase.generate])
 @given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.booleans())
 def test_every_lower_bound_lies_below_every_point(seed, loss, other_b):
     """Any mix of penalties and bounds: P(x) − gap of one point refutes no P(x) of another."""

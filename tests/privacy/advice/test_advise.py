@@ -102,7 +102,7 @@ def test_limits_that_cannot_be_met_are_refused(network):
 
 
 @given(seed=st.integers(0, 10**6), limit=st.sampled_from([0.2, 0.35, 0.5, 0.8]))
-@settings(max_examples=25, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_what_is_promised_holds_on_networks_of_several_types(seed, limit):
     rng = np.random.default_rng(seed)
     network = random_network(rng, random_schema(rng), int(rng.integers(5, 14)), density=0.2)

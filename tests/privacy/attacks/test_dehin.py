@@ -11,7 +11,7 @@ from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy.adversary import Adversary
 from telic.privacy.anonymisers.perturb_links import perturb_links
 from telic.privacy.attacks.auxiliary import Auxiliary
-from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.dehin import _rarest_first, attack
 from telic.privacy.attacks.link_errors import LinkErrors
 from telic.privacy.attacks.score import same_ids, scores
 
@@ -93,10 +93,22 @@ OVERRIDES = [
 ]
 
 
+def test_each_targets_neighbours_stand_in_order_of_their_candidates():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 5, (3, 40))  # three types of links
+    ends = np.hstack([np.zeros((3, 1), int), counts.cumsum(axis=1)])
+    ends += np.array([0, *ends[:-1, -1].cumsum()])[:, None]
+    sizes, friends = rng.integers(0, 4, 40), rng.integers(0, 40, counts.sum())
+    row = np.repeat(np.arange(120), counts.ravel())
+    order = _rarest_first(ends, friends, sizes)
+    np.testing.assert_array_equal(order, np.lexsort((sizes[friends], row)))
+    assert not len(_rarest_first(np.zeros((1, 41), int), friends[:0], sizes))
+
+
 @pytest.mark.parametrize("block", range(5))
 def test_candidate_sets_are_those_of_the_literal_recursion(block):
     rng = np.random.default_rng(block)
-    for number in range(100):
+    for number in range(160):
         network = random_network(rng, int(rng.integers(2, 9)))
         target = earlier(rng, network) if number % 2 else network
         rules = book(target, rules=OVERRIDES[number % len(OVERRIDES)])

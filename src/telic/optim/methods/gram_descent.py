@@ -52,11 +52,11 @@ def minimise(
         tol, goal = 0.0, max(goal, tol * first)
         if worst <= goal:
             return
-        # Descent may have brought more coordinates into use than a factor was to be of.
+        # Descent may have brought more coordinates into use, of which a factor costs more.
         if not factors or since < _price(w):
             continue
         since, reached = 0, False
-        # The last word is a round's: of one coordinate at a time, it is more exact than a factor.
+        # A round comes last: each coordinate ends nearer its minimum than by a factor.
         while factors and not reached and _price(w) < rounds:
             rounds -= _price(w)
             factors, reached = _keep_signs(matrix, slope, w, penalty)
@@ -136,9 +136,9 @@ def descend(hessian, slope, w, blocks, l1, below, l2, tol, goal, rounds):
         for g in range(weights.size):
             begin, end = starts[g], starts[g + 1]
             bend = bends[g]
-            # Less than nothing is rounding, of a matrix that has learned.
+            # Below zero is the rounding of a model that learned. Features of zeros are like this,
+            # and a warm start may hold some: λ₁ alone says where they go.
             if bend <= 0.0:
-                # As features of zeros, which a warm start may hold: λ₁ alone says where they go.
                 for q in range(begin, end):
                     if abs(slope[order[q]]) < l1:
                         w[order[q]] = 0.0
@@ -181,7 +181,12 @@ def descend_together(hessians, slopes, W, move, l1, l2, tol, rounds):
         worst = 0.0
         for j in range(W.shape[1]):
             bend = l2 + hessians[:, j, j].max()
-            if bend == 0.0:
+            if bend <= 0.0:
+                norm = 0.0
+                for k in range(move.size):
+                    norm += slopes[k, j] ** 2
+                if np.sqrt(norm) < l1:
+                    W[:, j] = 0.0
                 continue
             norm = 0.0
             for k in range(move.size):

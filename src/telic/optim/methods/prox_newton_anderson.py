@@ -151,7 +151,11 @@ def _epoch(model, active, move, bent, move_b, total_b):
     columns, working, curvature, gradient, hessian, slope_b, w, l1, below, l2 = model
     worst = 0.0
     for r in range(working.size):
-        if not active[r] or hessian[r] == 0.0:
+        if not active[r]:
+            continue
+        if hessian[r] == 0.0:  # as in `gram_descent.descend`
+            if abs(gradient[r]) < l1:
+                move[r] = -w[r]
             continue
         j = working[r]
         slope = gradient[r] + row_dot(columns, j, bent) + l2 * move[r]
