@@ -3,16 +3,18 @@
 Text i is ``text[offsets[i]:offsets[i + 1]]``, in UTF-8.
 """
 
+import unicodedata
+
 import numpy as np
 
 from telic.completion.engine.array_kernels import copy_into, longer
-from telic.completion.engine.folding import form_anywhere
+from telic.completion.engine.folding import form_of_character
 from telic.kernels import kernel
 
 CODES = 0x110000
 """Characters of Unicode."""
 GAP, UNKNOWN = -1, -2
-"""Lengths of the forms of white space, and of characters whose form depends on their neighbours."""
+"""Lengths of the forms of white space, and of characters that the table does not fold."""
 
 
 @kernel
@@ -46,17 +48,21 @@ def characters_in(text: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _fold(text, offsets, longest, forms, starts, lengths, rest):
+def _fold(text, offsets, longest, forms, starts, lengths, classes, rest):
     """Fold texts; mark in `rest`, and leave empty, what needs more than the table or is no text."""
     out, ends, used = np.empty(len(text) + 16, np.uint8), np.zeros(len(offsets), np.int64), 0
     for i in range(len(rest)):
-        p, begin, characters, length = offsets[i], used, 0, GAP
+        p, begin, characters, length, before = offsets[i], used, 0, GAP, 0
         while p < offsets[i + 1]:
             code, p = character(text, p)
             characters += 1
             length = lengths[code]
+            if before > classes[code, 0] > 0:  # the marks would have to change places
+                length = UNKNOWN
             if length == UNKNOWN:
                 break
+            if length:
+                before = classes[code, 1]
             if used + max(length, 0) + 2 > len(out):
                 out = longer(out, used + length + 2)
             if length == GAP:
@@ -94,13 +100,16 @@ def fold_texts(
         they are too long.
     """
     starts, lengths = np.empty(CODES, np.int32), np.empty(CODES, np.int16)
+    classes = np.zeros((CODES, 2), np.uint8)  # of marks at the beginning and the end of a form
     forms = bytearray()
     for code in characters_in(text).tolist():
-        form = form_anywhere(code)
+        form = form_of_character(code)
         starts[code], lengths[code] = len(forms), UNKNOWN
         if form is not None:
             lengths[code] = GAP if form == " " else len(form.encode())
+            if form:
+                classes[code] = unicodedata.combining(form[0]), unicodedata.combining(form[-1])
             forms += form.encode()
     rest = np.empty(len(offsets) - 1, bool)
     table = np.frombuffer(forms, np.uint8)
-    return *_fold(text, offsets, longest, table, starts, lengths, rest), rest
+    return *_fold(text, offsets, longest, table, starts, lengths, classes, rest), rest

@@ -33,8 +33,6 @@ _LETTERS = str.maketrans(
 """Letters that have no decomposition but are typed as others."""
 _KEPT = 20_000
 """Characters whose folded form is remembered: scripts in use have far fewer."""
-_NOT_ALONE = "\U0010ffff"
-"""Stands for the folded form of a character whose place depends on its neighbours."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MATCHES_NOTHING = b"\xff"  # a byte that UTF-8 never uses
 
@@ -81,25 +79,19 @@ def fold(text: str) -> str:
     if text.isascii():
         form = text.lower()
     else:
-        form = text.translate(_BY_CHARACTER)
-        if _NOT_ALONE in form:
-            form = _folded(text)
+        # Character by character; then marks that are left take the order that they have in NFD.
+        form = unicodedata.normalize("NFD", text.translate(_BY_CHARACTER))
     words = form.split()
     folded = " ".join(words)
     return folded + " " if words and text[-1].isspace() else folded
 
 
-def form_anywhere(code: int) -> str | None:
-    """Return what a character folds to in any text, " " if it is white space.
-
-    None if that depends on its neighbours, or is in part white space.
-    """
+def form_of_character(code: int) -> str | None:
+    """Return what a character folds to, " " if it is white space, None if in part white space."""
     character, form = chr(code), _BY_CHARACTER[code]
     if character.isspace() and form.isspace():
         return " "
-    if form == _NOT_ALONE or character.isspace() or any(map(str.isspace, form)):
-        return None
-    return form
+    return None if character.isspace() or any(map(str.isspace, form)) else form
 
 
 def encoded_prefix(prefix: str) -> bytes:
@@ -151,16 +143,10 @@ def _folded(text: str) -> str:
 
 
 class _Characters(dict[int, str]):
-    """The folded form of each character, found when it is first asked for.
-
-    A text's folded form is that of its characters one after the other, unless a mark is left that
-    normalisation may move.
-    """
+    """The folded form of each character, found when it is first asked for."""
 
     def __missing__(self, code: int) -> str:
         form = _folded(chr(code))
-        if any(map(unicodedata.combining, form)):
-            form = _NOT_ALONE
         if len(self) < _KEPT:
             self[code] = form
         return form
