@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from telic.completion.engine.array_kernels import frozen
 from telic.completion.engine.fold_kernels import fold_texts
 from telic.completion.engine.folding import checked_form
 from telic.data.contracts import MAX_TEXT
@@ -62,9 +63,9 @@ def _encoded(phrases: list[str]) -> pa.Array:
 
 
 def bytes_and_offsets(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of an array of large_binary and the offsets of its values."""
+    """Return the bytes of an array of large_binary, read-only, and the offsets of its values."""
     if not len(array):
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+        return frozen(np.empty(0, np.uint8)), np.zeros(1, np.int64)
     _, offsets, content = array.buffers()  # of a slice: those of the whole
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return np.frombuffer(content, np.uint8)[ends[0] : ends[-1]], ends - ends[0]
+    return frozen(np.frombuffer(content, np.uint8)[ends[0] : ends[-1]]), ends - ends[0]

@@ -13,7 +13,7 @@ alone. The three are passed together as `strings`.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, longer, place_in
+from telic.completion.engine.array_kernels import copy_into, frozen, longer, place_in
 from telic.kernels import kernel
 
 BLOCK = 16
@@ -145,7 +145,7 @@ def _fill_keys(packed, starts, keys):
 def keys_of(packed: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Return the key of each block."""
     keys = np.empty(len(starts) - 1, np.int64)
-    _fill_keys(packed, starts, keys)
+    _fill_keys(frozen(packed), frozen(starts), keys)
     return keys
 
 

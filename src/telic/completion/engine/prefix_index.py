@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from telic.completion.engine import prefix_kernels as kernels
+from telic.completion.engine.array_kernels import frozen
 from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
 from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.front_coding import BLOCK as STRINGS
@@ -105,12 +106,9 @@ class PrefixIndex:
     hot_ids: np.ndarray
 
     def __post_init__(self) -> None:
-        # Plain read-only arrays, mapped or not: the kernels then compile for one signature, and
-        # numba need not look at np.memmap's type at each call.
+        # The kernels then compile once, and numba need not look at np.memmap's type at each call.
         for field in fields(self):
-            array = np.asarray(getattr(self, field.name)).view()
-            array.flags.writeable = False
-            object.__setattr__(self, field.name, array)
+            object.__setattr__(self, field.name, frozen(getattr(self, field.name)))
 
     @classmethod
     def build(
@@ -484,7 +482,7 @@ def block_maxima(weights: np.ndarray) -> np.ndarray:
     n_blocks = -(-len(weights) // kernels.BLOCK)
     kind = np.int32 if len(weights) < 2**31 else np.int64
     maxima = np.zeros((max(1, n_blocks.bit_length()), n_blocks), kind)
-    kernels.fill_block_maxima(weights, maxima)
+    kernels.fill_block_maxima(frozen(weights), maxima)
     return maxima
 
 
