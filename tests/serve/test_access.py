@@ -183,6 +183,15 @@ def test_pages_of_named_origins_may_ask(locked, keys):
         from_page = bearer(keys[1]) | {"origin": origin, "sec-fetch-site": "cross-site"}
         response = locked.post("/suggest", json={"q": "s"}, headers=from_page)
         assert response.status_code == (200 if may else 403)
+    # A browser keeps the script that a page loaded without its origin, and may show it to others.
+    assert locked.get("/static/telic-search.js").headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize("origin", ["null", "http://[", "http://127.0.0.1:8000.evil.example"])
+@pytest.mark.parametrize("path", ["/suggest", "/submit", "/visitor"])
+def test_what_is_no_origin_of_ours_may_not_ask(locked, keys, path, origin):
+    headers = bearer(keys[1]) | {"origin": origin}
+    refused(locked.post(path, json={"q": "s"}, headers=headers), 403, "cross_origin")
 
 
 def test_visitors_are_users_of_a_random_id(locked, keys):

@@ -207,6 +207,8 @@ def test_submit_refuses_what_it_cannot_use(client, body, status, code):
 def test_submit_takes_json_from_its_own_page_alone(client):
     body = json.dumps(ADA | {"query": "soup"})
     error_of(client.post("/submit", content=body), 415, "not_json")
+    kind = {"content-type": "Application/JSON; charset=utf-8"}
+    assert client.post("/submit", content=body, headers=kind).status_code == 200
     for headers in (
         {"origin": "http://elsewhere.example"},
         {"origin": "null"},

@@ -388,13 +388,15 @@ def test_only_an_admins_key_forgets_and_a_tenants_user_has_its_tenants_name(kept
             headers = {"authorization": f"Bearer {key}"}
             return client.post(path, json=given, headers=headers)
 
-        for user in ("ada", "bob"):
+        long = "x" * kept.max_id
+        for user in ("ada", "bob", long):
             given = {"query": SECRET, "user": user, "composition": "1"}
             assert ask(shop, "/submit", **given).status_code == 200
         refused = ask(shop, "/forget", user="shop:ada")
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "no_admin")
         assert ask(admin, "/forget", user="ada").json()["rows"] == 0
         assert ask(admin, "/forget", user="shop:ada").json()["rows"] == 2
+        assert ask(admin, "/forget", user=f"shop:{long}").json()["rows"] == 2
         assert ask(admin, "/forget", user=" ").status_code == 422
         found = [
             ask(shop, "/suggest", q="z", user=user, composition="2").json()[1]

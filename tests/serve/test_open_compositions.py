@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
 from telic.serve.operation.metrics import Seen
+from telic.serve.state.composition_recorder import Recorder
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import DamagedStateError, Store, StoreError
@@ -304,6 +305,18 @@ def test_a_refused_submission_teaches_nothing_and_counts_once_when_sent_again(ma
     assert compositions.submit("salad", "u", "c") == (True, 1)
     assert compositions.journal.problem is None
     assert compositions.store.read("u").state.history == {"salad": 1.0}
+
+
+def test_a_submission_that_is_sent_twice_at_once_is_recorded_once(make, tmp_path):
+    box = make()
+    box.compositions._recorder = recorder = Recorder(tmp_path / "log")
+    recorder.start()
+    (typing,) = box.run(box.compositions.open("u", "c", consent=True))
+    box.compositions.suggest(typing, "s")
+    box.run(*(box.compositions.submit("soup", "u", "c") for _ in range(3)))
+    recorder.close()
+    (events,) = (tmp_path / "log").glob("events*")
+    assert len(events.read_text().splitlines()) == 1
 
 
 def test_a_store_that_fails_makes_one_begin_with_what_is_known(

@@ -158,10 +158,9 @@ def test_a_body_that_is_taken_is_as_described_and_one_that_is_not_is_refused(
             assert asked(good | {name: ""}) == (False, 422)
         for name, value in good.items():
             if isinstance(value, str):
-                assert asked(good | {name: "x" * (41 if name in ("q", "query") else 31)}) == (
-                    False,
-                    422,
-                )
+                too_long = "x" * (41 if name in ("q", "query") else 31)
+                refused = path != "/forget"  # a fitted model's ids may be of any length
+                assert asked(good | {name: too_long}) == ((False, 422) if refused else (True, 200))
                 assert asked(good | {name: 1}) == (False, 422)
 
 

@@ -95,6 +95,13 @@ def test_options_and_files_come_in_any_order():
     assert given.settings.names == ("a", "b")
 
 
+@pytest.mark.parametrize("url", ["nonsense", "postgresql+psycopg://host:port/x"])
+def test_show_settings_says_what_is_no_database(url):
+    given = read_settings("box", ["--database", url], {})
+    with pytest.raises(InputError, match="the database is no SQLAlchemy URL"):
+        settings_table(given)
+
+
 def test_show_settings_prints_them_without_passwords():
     url = "postgresql+psycopg://bob:hunter2@host/x"
     done = subprocess.run(

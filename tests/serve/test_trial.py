@@ -228,6 +228,10 @@ def test_a_service_records_as_the_arm_that_it_is(completer, tmp_path):
     for propensity in (0.0, 1.5):
         with pytest.raises(InputError, match="propensity is"):
             create_app(completer, Settings(**vars(settings) | {"propensity": propensity}))
+    with pytest.raises(InputError, match="arm is 'b': it takes record"):
+        create_app(completer, replace(settings, record=""))
+    with pytest.raises(InputError, match=r"propensity is 0\.25: it takes arm"):
+        create_app(completer, replace(settings, arm="", propensity=0.25))
 
 
 def test_compositions_are_drawn_into_arms_with_the_probabilities_that_are_recorded(

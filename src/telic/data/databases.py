@@ -31,6 +31,20 @@ class Gone(SQLAlchemyError):
     """A database's file is not the one that was opened: what is written there is lost."""
 
 
+_NO_URL = (
+    "the database is no SQLAlchemy URL. Write sqlite:///FILE.sqlite or "
+    "postgresql+psycopg://USER@HOST/NAME."
+)
+
+
+def _parsed(url: str) -> URL:
+    """Return a URL's parts; raise InputError if it is none."""
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        raise InputError(_NO_URL) from None
+
+
 def open_engine(url: str, tables: Collection[str]) -> Engine:
     """Return an engine for a store of these tables; it holds no connection yet.
 
@@ -44,7 +58,7 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
         if it names somebody else's SQLite file: one with tables, of which none is of these.
     """
     try:
-        parsed = make_url(url)
+        parsed = _parsed(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite(parsed, tables)
         # Parameters hold queries, which must not reach a log through an error.
@@ -58,10 +72,7 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
     except InputError:
         raise
     except (ArgumentError, NoSuchModuleError, ValueError):
-        raise InputError(
-            "the database is no SQLAlchemy URL. Write sqlite:///FILE.sqlite or "
-            "postgresql+psycopg://USER@HOST/NAME."
-        ) from None
+        raise InputError(_NO_URL) from None
     except ImportError as error:
         raise InputError(
             f"{shown(url)}: needs the package {error.name}. Install it, for PostgreSQL with: "
@@ -71,10 +82,7 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
 
 def refuse_absent(url: str) -> None:
     """Raise InputError if a URL names an SQLite file that is not there, which would be made."""
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        return  # `open_engine` says what is wrong
+    parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database:
         file = Path(parsed.database)
         if not file.is_file():
@@ -104,7 +112,7 @@ class Lines:
 
 def shown(url: str) -> str:
     """Return a URL without its password; drivers take one among the options too."""
-    return make_url(url).set(query={}).render_as_string(hide_password=True)
+    return _parsed(url).set(query={}).render_as_string(hide_password=True)
 
 
 def _closing(engine: Engine) -> Engine:

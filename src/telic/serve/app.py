@@ -224,6 +224,10 @@ def _arm(settings: Settings) -> Arm | None:
         raise InputError(
             f"interleave is {mixed}: it takes record, no arm, no control, and a share up to 1."
         )
+    if settings.arm and not settings.record:
+        raise InputError(f"arm is {settings.arm!r}: it takes record, which a trial is judged by.")
+    if settings.propensity != 1 and not settings.arm:
+        raise InputError(f"propensity is {settings.propensity}: it takes arm.")
     if not settings.arm:
         return None
     if not 0 < settings.propensity <= 1:

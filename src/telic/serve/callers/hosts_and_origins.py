@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
@@ -28,7 +27,7 @@ def refuse_other_origins(access: Access, headers: Headers) -> None:
         said = origin.decode("latin-1")
         if access.admits(said):
             return
-        foreign = urlsplit(said).netloc.encode("latin-1") != headers.get(b"host")
+        foreign = said.partition("://")[2].encode("latin-1") != headers.get(b"host")
     if (origin is not None and foreign) or site not in (b"same-origin", b"none"):
         raise Problem(
             403, "cross_origin", "Posts from this page's site are refused.",
@@ -37,11 +36,12 @@ def refuse_other_origins(access: Access, headers: Headers) -> None:
 
 
 def cors_headers(access: Access, headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return what lets a browser show our answer to another site's page, if that may ask."""
+    """Return what lets a browser show our answer to another site's page, if that may ask.
+
+    Answers to no origin vary, too: a browser that keeps one would show it to a page in vain.
+    """
     origin = headers.get(b"origin")
-    if origin is None:
-        return []
-    if not access.admits(origin.decode("latin-1")):
+    if origin is None or not access.admits(origin.decode("latin-1")):
         return [(b"vary", b"Origin")]
     return [
         (b"vary", b"Origin"),
@@ -68,7 +68,7 @@ class Hosts:
             if host is None or host["name"].lower().strip("[]") not in self._names:
                 raise Problem(
                     400, "unknown_host", "This service does not go by that name.",
-                    "Use 127.0.0.1 or localhost, or start it with --host.",
+                    "Use 127.0.0.1 or localhost, or start it with --names NAME.",
                 )  # fmt: skip
             if len(self._known) < MAX_KNOWN:
                 self._known.add(given)

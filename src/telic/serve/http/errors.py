@@ -12,8 +12,9 @@ _DEFAULTS = {
     400: ("bad_request", "Look at the request again."),
     404: (
         "not_found",
-        "See /, /phones, /suggest, /submit, /visitor, /phrases, /search, /about, /healthz, "
-        "/readyz, /livez, /metrics, /figures, /dashboard, /opensearch.xml, /openapi.json.",
+        "See /, /phones, /suggest, /submit, /visitor, /phrases, /forget, /search, /about, "
+        "/healthz, /readyz, /livez, /metrics, /figures, /dashboard, /opensearch.xml, "
+        "/openapi.json.",
     ),
     405: ("method_not_allowed", "The Allow header names the methods of this address."),
 }

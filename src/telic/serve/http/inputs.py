@@ -37,7 +37,8 @@ def parameters(query_string: bytes, settings: Settings) -> dict[str, str]:
 
 async def json_object(request: Request, settings: Settings) -> dict[str, Any]:
     """Return a request's body, which must be a JSON object."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind.lower() != "application/json":
         raise Problem(415, "not_json", "The content type is not application/json.", "Send JSON.")
     body = b""
     try:

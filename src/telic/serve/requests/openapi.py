@@ -224,7 +224,7 @@ def _body(path: str, values: Json, settings: Settings) -> Json:
             "properties": {name: values[name] | {"minLength": 1} for name in names},
         }
     if path == "/forget":
-        user = values["user"] | {"minLength": 1}
+        user = _STORABLE | {"minLength": 1, "maxLength": settings.max_body}
         return {"type": "object", "required": ["user"], "properties": {"user": user}}
     if path == "/phrases":
         changes = {"type": "array", "minItems": 1, "maxItems": MOST, "items": _CHANGE}

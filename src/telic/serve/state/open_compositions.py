@@ -314,6 +314,7 @@ class OpenCompositions:
         self._metrics.compositions(len(self._open))
         if self._recorder and typing and typing.recording:
             self._recorder.submission(typing.recording, query)
+            typing.recording = None  # the same may have been sent twice at once
         if owner := self._users.get(user):
             owner.take(outcome.stored)
         return outcome
