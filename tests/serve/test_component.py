@@ -57,6 +57,12 @@ def shop(make_completer, tmp_path_factory):
             for direction in ("ltr", "rtl"):
                 text = PAGE.format(service=service, dir=direction)
                 (folder / f"{direction}.html").write_text(text)
+            strict = PAGE.replace("'self'", "'self'; require-trusted-types-for 'script'")
+            (folder / "strict.html").write_text(strict.format(service=service, dir="ltr"))
+            module = PAGE.replace(" defer", " type=module").replace(
+                "<telic-search", "<telic-search src={service}"
+            )
+            (folder / "module.html").write_text(module.format(service=service, dir="ltr"))
             (folder / "found.html").write_text("found")
             yield Shop(address, service, key)
     finally:
@@ -405,8 +411,8 @@ def until(page, happened):
 
 
 def change(page, script, value=None):
-    """Run a function of the search box."""
-    return page.locator("telic-search").evaluate(script, value)
+    """Run a function of the first search box."""
+    return page.locator("telic-search").first.evaluate(script, value)
 
 
 def test_results_say_where_a_search_leads_and_no_search_waits_for_the_service(visit_shop, shop):
@@ -608,3 +614,109 @@ def test_the_box_asks_as_the_user_of_its_token(visit_shop, shop):
         f"{shop.address}/elsewhere/",
         token,
     ]
+
+
+@pytest.mark.parametrize("path", ["strict.html", "module.html"])
+def test_it_stands_on_pages_that_trust_no_markup_and_may_be_a_module(visit_shop, path):
+    page = visit_shop(path)
+    page.get_by_role("combobox", name="Products").press_sequentially("sal")
+    expect(options(page)).to_have_text(["salmon", "salad", "salsify"])
+
+
+def test_what_a_page_sets_before_the_box_is_there_is_set_once_and_not_for_ever(visit_shop):
+    early = """addEventListener("readystatechange", () => {
+      const box = document.querySelector("telic-search");
+      if (document.readyState === "interactive") Object.assign(box, {value: "sou", token: "first"});
+    }, {capture: true});"""
+    page = visit_shop(script=early)
+    box = page.get_by_role("combobox")
+    expect(box).to_have_value("sou")
+    given = "box => { box.token = %s; return [box.client.token, box.hasAttribute('token')]; }"
+    assert change(page, "box => box.client.token") == "first"
+    assert change(page, given % "'second'") == ["second", True]
+    assert change(page, given % "null") == ["", False]
+    box.fill("sal")
+    expect(options(page)).to_have_text(["salmon", "salad", "salsify"])
+
+
+def test_a_box_that_is_moved_asks_again_and_one_that_is_gone_never_does(visit_shop):
+    page = visit_shop()
+    asked, held = [], []
+    page.on("request", lambda request: request.url.endswith("/suggest") and asked.append(request))
+    page.route("**/suggest", lambda route: held.append(route), times=1)
+    with page.expect_request("**/suggest"):
+        page.get_by_role("combobox").press_sequentially("s")
+    change(page, "box => { window.box = box; box.parentElement.append(box); }")
+    expect(page.locator("telic-search li")).to_have_count(10)
+    page.evaluate("box.remove(); box.input.value = 'sal'; dispatchEvent(new Event('online'));")
+    page.wait_for_timeout(100)
+    assert len(asked) == 2
+
+
+def test_it_is_a_field_of_its_form(visit_shop):
+    page = visit_shop()
+    box, field = page.get_by_role("combobox"), "box => [...new FormData(box.internals.form)]"
+    box.fill("sal")
+    expect(options(page)).to_have_count(3)
+    assert change(page, field) == [["query", "sal"]]
+    change(page, "box => box.internals.form.reset()")
+    expect(box).to_have_value("")
+    expect(options(page)).to_have_count(0)
+    change(
+        page,
+        """box => {
+          const fields = document.createElement("fieldset");
+          box.replaceWith(fields);
+          fields.append(box);
+          box.removeAttribute("name");
+          fields.append(Object.assign(document.createElement("telic-search"), { value: "a" }));
+          fields.disabled = true;
+        }""",
+    )
+    expect(box.first).to_be_disabled()
+    page.locator("fieldset").evaluate("fields => { fields.disabled = false; }")
+    expect(box.first).to_be_enabled()
+    assert change(page, "() => [...new FormData(document.forms[0])]") == [["q", "a"]]
+
+
+def test_a_search_by_the_forms_own_button_is_submitted_too_once(visit_shop):
+    page = visit_shop()
+    told = []
+    page.on("request", lambda r: r.url.endswith("/submit") and told.append(r.post_data_json))
+    page.evaluate(
+        """() => {
+          const form = document.forms[0];
+          form.append(Object.assign(document.createElement("button"), { textContent: "Go" }));
+          form.addEventListener("submit", (event) => event.preventDefault());
+          window.leave = true;
+        }"""
+    )
+    box, button = page.get_by_role("combobox"), page.get_by_role("button", name="Go")
+    box.press_sequentially("soup")
+    with page.expect_response("**/submit"):
+        button.click()
+    button.click()
+    box.fill("sage")
+    with page.expect_response("**/submit"):
+        page.keyboard.press("Enter")
+    page.wait_for_timeout(400)
+    assert [each["query"] for each in told] == ["soup", "sage"]
+
+
+def test_a_screen_reader_hears_of_no_suggestions_that_nobody_asked_for(visit_shop):
+    page = visit_shop()
+    change(page, "box => { box.where = { kind: 'fish' }; }")
+    page.wait_for_timeout(700)
+    assert page.locator("telic-search .heard").text_content() == ""
+    page.get_by_role("combobox").fill("sal")
+    expect(page.locator("telic-search .heard")).to_have_text("1 suggestions")
+
+
+def test_half_a_character_leads_to_the_results_too(visit_shop, shop):
+    page = visit_shop()
+    page.evaluate("window.leave = true")
+    change(page, "box => box.setAttribute('results', '/found.html?q={q}')")
+    with page.expect_response("**/submit") as told:
+        change(page, "box => { box.search({ text: 'tea \\ud83d' }); }")
+    assert told.value.status == 200
+    page.wait_for_url(f"{shop.address}/found.html?q=tea%20%EF%BF%BD")

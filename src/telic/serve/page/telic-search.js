@@ -24,7 +24,7 @@
 (() => {
   "use strict";
   if (customElements.get("telic-search")) return;
-  const HOME = new URL("..", document.currentScript.src).href;
+  const HOME = new URL("..", document.currentScript?.src ?? document.baseURI).href; // a module has no script of its own
   const RETRY_MS = [500, 1000, 2000, 4000, 8000];
   const TIMEOUT_MS = 8000;
   const LEAVE_MS = 300;
@@ -43,6 +43,9 @@
       return text;
     }
   }
+
+  /** Return what is searched for: half a character, as typed, goes into no address. */
+  const searchable = (text) => text.trim().toWellFormed();
 
   const isObject = (value) => typeof value === "object" && !Array.isArray(value);
 
@@ -164,6 +167,13 @@
 
   let boxes = 0;
 
+  /** Return an element, made without markup: a page may trust none (Trusted Types). */
+  function element(tag, attributes) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return made;
+  }
+
   class TelicSearch extends HTMLElement {
     static formAssociated = true;
     static observedAttributes = ["label", "placeholder", "token", "src", "pad", "where", "boost"];
@@ -183,26 +193,51 @@
       this.boxId = `telic-${++boxes}`;
       const root = this.attachShadow({ mode: "open", delegatesFocus: true });
       root.adoptedStyleSheets = [SHEET]; // which a page's policy against inline styles allows
-      root.innerHTML = `<input type="text" role="combobox" aria-autocomplete="list" aria-expanded="false" aria-controls="list"
-          autocomplete="off" autocapitalize="off" autocorrect="off" spellcheck="false" enterkeyhint="search" maxlength="256" dir="auto">
-        <p id="lost" role="status"></p><ul id="list" role="listbox" hidden></ul><div class="heard" role="status"></div>`;
-      [this.input, this.list, this.lost, this.heard] = ["input", "ul", "p", ".heard"].map((s) => root.querySelector(s));
+      this.input = element("input", {
+        type: "text", role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": "list",
+        autocomplete: "off", autocapitalize: "off", autocorrect: "off", spellcheck: "false", enterkeyhint: "search",
+        maxlength: "256", dir: "auto",
+      });
+      this.lost = element("p", { id: "lost", role: "status" });
+      this.list = element("ul", { id: "list", role: "listbox", hidden: "" });
+      this.heard = element("div", { class: "heard", role: "status" });
+      root.append(this.input, this.lost, this.list, this.heard);
+      this.again = () => { if (this.composition && this.isOld()) this.ask(); };
+      this.sent = () => { if (this.composition) this.tell(this.value); }; // by the form's own button
       this.listen();
     }
 
     connectedCallback() {
-      for (const early of ["where", "boost"]) {
+      for (const early of ["value", "token", "where", "boost"]) {
         if (!Object.hasOwn(this, early)) continue;
         const given = this[early];
         delete this[early];
         this[early] = given;
       }
       this.client ??= this.made();
+      if (!this.hasAttribute("name")) this.setAttribute("name", "q");
       this.name();
+      window.addEventListener("online", this.again);
+      this.again(); // if it was moved while an answer was under way
     }
 
     disconnectedCallback() {
       this.cancel();
+      window.removeEventListener("online", this.again);
+    }
+
+    formAssociatedCallback(form) {
+      this.form?.removeEventListener("submit", this.sent);
+      this.form = form;
+      form?.addEventListener("submit", this.sent);
+    }
+
+    formResetCallback() {
+      this.clear();
+    }
+
+    formDisabledCallback(disabled) {
+      this.input.disabled = disabled;
     }
 
     attributeChangedCallback(attribute, _, value) {
@@ -243,7 +278,7 @@
     set boost(factors) { this.limit({ boost: factors }); }
     get pad() { return Math.max(0, parseInt(this.getAttribute("pad"), 10) || 0); }
     get token() { return this.client?.token ?? this.getAttribute("token") ?? ""; }
-    set token(token) { this.setAttribute("token", token); }
+    set token(token) { if (token) this.setAttribute("token", token); else this.removeAttribute("token"); }
 
     listen() {
       const { input, list } = this;
@@ -266,7 +301,6 @@
         const option = event.target.closest("[role=option]");
         if (option) this.search(this.suggestions[[...list.children].indexOf(option)]);
       });
-      window.addEventListener("online", () => { if (this.isOld()) this.ask(); });
     }
 
     typedNow() {
@@ -333,6 +367,8 @@
         const found = await this.client.suggest(asked.q, options);
         if (asked !== this.asked) return;
         this.show(found, asked.q);
+        // A moment later: a screen reader is not interrupted at every key.
+        this.announcing = setTimeout(() => { this.heard.textContent = `${found.length} suggestions`; }, 600);
       } catch (error) {
         if (asked !== this.asked) return;
         this.say("No new suggestions at the moment.");
@@ -368,9 +404,7 @@
       this.say("");
       this.activate(-1);
       this.expand(this.matches(":focus-within") || document.activeElement === this);
-      clearTimeout(this.announcing); // a moment later: a screen reader is not interrupted at every key
-      if (this.wrong) return;
-      this.announcing = setTimeout(() => { this.heard.textContent = `${found.length} suggestions`; }, 600);
+      clearTimeout(this.announcing);
     }
 
     say(text) {
@@ -408,17 +442,22 @@
       this.show([], "");
     }
 
-    /** Search for a suggestion, or for {text}. */
-    async search(suggestion) {
-      const query = suggestion.text.trim();
-      if (!query || (this.isOld() && this.suggestions.includes(suggestion))) return;
+    /** Tell the service what was searched for, where the page lets it. */
+    async tell(text) {
+      const query = searchable(text);
       const composition = this.composition ?? randomId();
       this.cancel();
       this.composition = null;
+      if (query && !this.wrong && !this.hasAttribute("no-submit")) await this.client.submit(query, composition).catch(() => {});
+    }
+
+    /** Search for a suggestion, or for {text}. */
+    async search(suggestion) {
+      const query = searchable(suggestion.text);
+      if (!query || (this.isOld() && this.suggestions.includes(suggestion))) return;
+      const told = this.tell(query);
       this.value = this.typed = suggestion.text;
       this.expand(false);
-      const tells = !this.wrong && !this.hasAttribute("no-submit");
-      const told = tells ? this.client.submit(query, composition).catch(() => {}) : null;
       const detail = { query, suggestion };
       const stays = !this.dispatchEvent(
         new CustomEvent("telic-search", { detail, bubbles: true, composed: true, cancelable: true }),
