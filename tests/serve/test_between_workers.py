@@ -235,7 +235,7 @@ def worker(completer, settings, place):
     settings = replace(settings, port=0)
     with listen(settings) as listener:
         app = create_app(completer, settings, place=place)
-        server = _server(app, app.connections, settings, log_config=None)
+        server = _server(app, app.connections, settings)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:

@@ -1,5 +1,7 @@
 """The Python client against a service."""
 
+import socket
+import threading
 from dataclasses import replace
 from http.client import HTTPConnection
 
@@ -141,3 +143,47 @@ def test_a_connection_that_was_ended_is_made_again(locked):
     client._connection.sock.shutdown(2)
     assert client.suggest("s")
     client.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "box.example",
+        "ftp://box",
+        "http://box:port",
+        "http://box:99999",
+        "http://[::1",
+        "http://a b",
+    ],
+)
+def test_what_is_no_address_is_said(address):
+    with pytest.raises(ServiceError, match="is no address, expected https://NAME"):
+        Client(address)
+
+
+@pytest.mark.parametrize("key", ["telic_secret\n", "telic_secr\u00e9t"])
+def test_what_is_no_key_is_said_and_not_quoted(key):
+    with pytest.raises(ServiceError, match=r"^the key has") as failed:
+        Client("http://127.0.0.1:9", key=key).suggest("s")
+    assert "telic_secr" not in str(failed.value)
+
+
+@pytest.mark.parametrize("content", [b"<html>bad gateway", b'{"message": "none"}', b"[]"])
+def test_what_a_proxy_answers_is_no_answer_of_the_service(content):
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        client = Client(f"http://127.0.0.1:{proxy.getsockname()[1]}")
+
+        def answer():
+            connection, _ = proxy.accept()
+            with connection:
+                connection.recv(1 << 16)
+                head = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n" % len(content)
+                connection.sendall(head + content)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ServiceError, match="a 502 of something else") as failed:
+            client.suggest("s")
+        assert failed.value.status == 0  # so that a batch of changes is sent again
+        thread.join()
+        client.close()

@@ -375,7 +375,7 @@ def test_the_server_keeps_to_the_settings(settings):
     limits = replace(
         settings, keep_seconds=2.5, stop_seconds=7.5, max_connections=9, proxies=("192.0.2.1",)
     )
-    config = _server(None, Connections(limits), limits, log_config=None).config
+    config = _server(None, Connections(limits), limits).config
     assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (3, 8)
     assert (config.backlog, config.forwarded_allow_ips) == (9, ["192.0.2.1"])
     assert (config.access_log, config.server_header) == (False, False)

@@ -20,9 +20,10 @@ from starlette.testclient import TestClient
 
 from telic.completion import PrefixIndex
 from telic.errors import InputError
-from telic.serve import create_app, serving
+from telic.serve import create_app, run, serving
 from telic.serve.app import Service
-from telic.serve.operation.logs import JsonLines, log_config
+from telic.serve.callers.tenant_keys import add_key
+from telic.serve.operation.logs import JsonLines, Lines, log_config
 from telic.serve.process import garbage, server
 from telic.serve.process.swap import Swapping
 
@@ -194,7 +195,7 @@ def test_who_is_sending_when_the_service_stops_is_answered(completer, settings):
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
 
 
-def test_the_log_is_json_and_quotes_no_error(settings):
+def test_the_log_quotes_no_error():
     try:
         {}["secret query"]
     except KeyError:
@@ -210,19 +211,43 @@ def test_the_log_is_json_and_quotes_no_error(settings):
     )
     assert "test_swap.py" in said["at"][0]
     assert "secret" not in json.dumps(said)
+    first, second = Lines("%(message)s").format(record).splitlines()[:2]
+    assert (first, second) == ("a keystroke went wrong", "KeyError")
+    assert "test_swap.py" in Lines().format(record)
+    assert "secret" not in Lines().format(record)
+
+
+@pytest.mark.usefixtures("loggers")
+def test_the_log_is_json_from_its_first_line(completer, settings, tmp_path, monkeypatch, capsys):
+    keys = str(tmp_path / "keys.toml")
+    for tenant in ("shop", "forum"):
+        add_key(keys, tenant)
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
+    run(completer, replace(settings, port=0, keys=keys, log_json=True))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "tells no tenants apart" in json.loads(line)["message"]
+
+
+@pytest.fixture
+def loggers():
+    """The log as the service has it, and then as it was."""
+    named = [
+        logging.getLogger(each) for each in ("telic.serve", "uvicorn", "asyncio", "sqlalchemy")
+    ]
+    before = [(each.handlers[:], each.level, each.propagate) for each in named]
+    yield named
+    for each, (handlers, level, propagate) in zip(named, before, strict=True):
+        each.handlers[:], each.level, each.propagate = handlers, level, propagate
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_the_logs_settings_are_ones(settings, as_json, capsys):
-    logger = logging.getLogger("telic.serve")
-    before = (logger.handlers[:], logger.level)
-    try:
-        logging.config.dictConfig(log_config(replace(settings, log_json=as_json)))
-        logger.info("said")
-    finally:
-        logger.handlers[:], logger.level = before
-    line = capsys.readouterr().err
-    assert (json.loads(line)["message"] if as_json else line.split()[-1]) == "said"
+def test_the_logs_settings_are_ones(settings, as_json, capsys, loggers):
+    logging.config.dictConfig(log_config(replace(settings, log_json=as_json)))
+    for logger in loggers:
+        logger.warning("said")
+    lines = capsys.readouterr().err.splitlines()
+    said = [json.loads(line)["message"] if as_json else line.split()[-1] for line in lines]
+    assert said == ["said"] * len(loggers)
 
 
 @pytest.mark.parametrize("terminal", [False, True])

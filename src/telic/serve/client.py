@@ -41,13 +41,18 @@ class Client:
     """
 
     def __init__(self, address: str, *, key: str = "", timeout: float = 5.0, pad: int = 0) -> None:
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ServiceError(f"{address!r} is no address, expected https://NAME.")
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        kinds = {"http": HTTPConnection, "https": HTTPSConnection}
+        try:
+            parts = urlsplit(address)
+            if not parts.hostname:
+                raise ValueError
+            self._connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=timeout)
+        except (HTTPException, KeyError, ValueError):
+            raise ServiceError(f"{address!r} is no address, expected https://NAME.") from None
         self._base, self._pad = parts.path.rstrip("/"), pad
         self._headers = {"Content-Type": "application/json"}
+        if not (key.isascii() and key.isprintable()):  # an error of the headers would quote it
+            raise ServiceError("the key has a line break, or characters that no key has.")
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
 
@@ -138,13 +143,20 @@ class Client:
             try:
                 self._connection.request("POST", self._base + path, body, self._headers)
                 response = self._connection.getresponse()
-                status, content = response.status, json.loads(response.read())
+                status, content = response.status, response.read()
                 break
             except (OSError, HTTPException, ValueError) as error:
                 self._connection.close()
                 if last or isinstance(error, TimeoutError):
                     raise ServiceError(f"the service does not answer ({error}).") from None
-        if status != 200:
-            said = content["error"]
-            raise ServiceError(f"{said['message']} {said['hint']}", status)
-        return content
+        try:
+            answer = json.loads(content)
+            if status == 200:
+                return answer
+            said = "{message} {hint}".format(**answer["error"])
+        except (KeyError, TypeError, ValueError):
+            raise ServiceError(
+                f"no answer of the service, but a {status} of something else. Is a proxy in front "
+                "of it, or is the address another's?"
+            ) from None
+        raise ServiceError(said, status)

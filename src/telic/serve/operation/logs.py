@@ -3,16 +3,22 @@
 import json
 import logging
 import traceback
+from types import TracebackType
 from typing import Any
 
 from telic.serve.operation.settings import Settings
 
 
-class JsonLines(logging.Formatter):
-    """A JSON object a line: time, level, logger, message; of an error its type and places alone.
+class Lines(logging.Formatter):
+    """Lines for people; of an error its type and places alone: its own text may quote a request."""
 
-    An exception's own text may quote a request.
-    """
+    def formatException(self, ei: Any) -> str:
+        """Return what is said of an error."""
+        return "\n".join([ei[0].__name__, *(f"  at {place}" for place in _places(ei[2]))])
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object a line: time, level, logger, message; of an error its type and places alone."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -24,16 +30,21 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0]:
             said["error"] = record.exc_info[0].__name__
-            frames = traceback.extract_tb(record.exc_info[2])
-            said["at"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+            said["at"] = _places(record.exc_info[2])
         return json.dumps(said)
+
+
+def _places(trace: TracebackType | None) -> list[str]:
+    frames = traceback.extract_tb(trace)
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
 
 
 def log_config(settings: Settings) -> dict[str, Any]:
     """Return `logging.config.dictConfig`'s settings: everything to standard error."""
-    kind: dict[str, Any] = {"format": "%(asctime)s %(levelname)s %(message)s"}
+    kind: dict[str, Any] = {"()": Lines, "fmt": "%(asctime)s %(levelname)s %(message)s"}
     if settings.log_json:
-        kind = {"()": "telic.serve.operation.logs.JsonLines"}
+        kind = {"()": JsonLines}
+    others = {"handlers": ["stderr"], "level": "WARNING", "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -41,6 +52,6 @@ def log_config(settings: Settings) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "loggers": {
             "telic.serve": {"handlers": ["stderr"], "level": "INFO"},
-            "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+            **dict.fromkeys(("uvicorn", "asyncio", "sqlalchemy"), others),
         },
     }

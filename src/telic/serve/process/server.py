@@ -1,5 +1,6 @@
 """The server that runs the service."""
 
+import logging.config
 import math
 import socket
 import threading
@@ -45,6 +46,7 @@ def run(
     InputError
         If the address cannot be listened on or the database cannot be opened.
     """
+    logging.config.dictConfig(log_config(settings))
     _prepare(completer, settings)
 
     with listen(settings) as listener:
@@ -65,6 +67,7 @@ def serve_on(
     reload: Callable[[], Completer],
 ) -> None:
     """Serve on a socket that others serve on too, until told to stop."""
+    logging.config.dictConfig(log_config(settings))
     _prepare(completer, settings)
     app = create_app(completer, settings, place=place, ready=ready)
     _swapping(app, settings, reload, place).run(sockets=[listener])
@@ -79,7 +82,7 @@ def serving(completer: Completer, settings: Settings) -> Iterator[str]:
     warm(completer)
     with listen(settings) as listener:
         app = create_app(completer, settings)
-        server = _server(app, app.connections, settings, log_config=None)
+        server = _server(app, app.connections, settings)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
@@ -110,22 +113,16 @@ def _swapping(
     app: Any = Swapping(first, make if reload else None, grace=settings.stop_seconds)
     if settings.traces:
         app = Traced(app)
-    return _server(app, first.connections, settings, log_config=log_config(settings))
+    return _server(app, first.connections, settings)
 
 
-def _server(
-    app: Any,
-    connections: Connections,
-    settings: Settings,
-    *,
-    log_config: dict[str, Any] | None,
-) -> uvicorn.Server:
+def _server(app: Any, connections: Connections, settings: Settings) -> uvicorn.Server:
     speaks: Any = connections.protocol  # uvicorn calls it, and takes more than its type says
     config = uvicorn.Config(
         app, http=speaks, timeout_keep_alive=math.ceil(settings.keep_seconds),
         backlog=settings.max_connections,
         # Addresses hold queries: nothing of a request is logged.
-        access_log=False, log_config=log_config, server_header=False, ws="none",
+        access_log=False, log_config=None, server_header=False, ws="none",
         timeout_graceful_shutdown=math.ceil(settings.stop_seconds),
         forwarded_allow_ips=list(settings.proxies),
     )  # fmt: skip
