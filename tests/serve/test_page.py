@@ -197,6 +197,17 @@ def test_the_dashboard_shows_what_was_searched_for(open_page, address, width):
     assert problems == []
 
 
+def test_the_dashboard_needs_no_storage_and_says_when_there_is_no_answer(open_page, address):
+    page = open_page()
+    blocked = "{ get() { throw new DOMException('blocked', 'SecurityError'); } }"
+    page.add_init_script(f"Object.defineProperty(window, 'sessionStorage', {blocked})")
+    page.goto(f"{address}/dashboard")
+    expect(page.locator("#status")).to_have_text("The last 28 days.")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#status")).to_have_text("No answer: Failed to fetch.")
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1000), ("dark", 360)])
 def test_no_page_keeps_anybody_out(visit, address, barriers, scheme, width):
     """The page with its list open and after a search, the dashboard, the phones, by axe-core."""

@@ -16,6 +16,14 @@ const COLUMNS = {
     ["p50 ms", (row) => milliseconds(row.p50)], ["p99 ms", (row) => milliseconds(row.p99)]],
 };
 
+function stored(use) {
+  try {
+    return use(sessionStorage);
+  } catch {
+    return null; // storage is blocked: the key is asked for at each visit
+  }
+}
+
 // Roles are written out: where a narrow screen shows rows as blocks, some browsers forget that they are rows.
 function cell(tag, text, isNumber) {
   const made = document.createElement(tag);
@@ -42,7 +50,7 @@ function fill(id, rows, none) {
 
 async function show() {
   const key = $("key").value;
-  sessionStorage.setItem("telic-key", key);
+  stored((storage) => storage.setItem("telic-key", key));
   const asked = new URLSearchParams({ days: $("days").value, tenant: $("tenant").value.trim() });
   const response = await fetch(`/figures?${asked}`, {
     headers: key ? { Authorization: `Bearer ${key}` } : {},
@@ -61,9 +69,13 @@ async function show() {
   fill("latency", answer.latency, "No answers yet.");
 }
 
+function unanswered(error) {
+  $("status").textContent = `No answer: ${error.message}.`;
+}
+
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  show();
+  show().catch(unanswered);
 });
-$("key").value = sessionStorage.getItem("telic-key") ?? "";
-show();
+$("key").value = stored((storage) => storage.getItem("telic-key")) ?? "";
+show().catch(unanswered);
