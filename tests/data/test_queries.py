@@ -102,6 +102,8 @@ def test_a_text_of_10_mb_is_named_by_its_row(tmp_path):
         ({"query": ["a", "´"]}, "row 2: column 'query': is empty or all white space and diac"),
         ({"query": ["a", "x" * 1001]}, "row 2: column 'query': is longer than 1000"),
         ({"at": [NOW, None]}, "row 2: column 'at': is null"),
+        # Seconds would be taken for microseconds, and all be in 1970.
+        ({"at": [1767225600, 1767225601]}, "column 'at' is int64.* do not say their unit"),
     ],
 )
 def test_bad_rows_are_named(change, message):

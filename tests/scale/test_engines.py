@@ -601,6 +601,31 @@ def test_a_job_is_another_by_the_object_whose_method_it_calls_and_by_the_form_of
     assert identity(max, [rows]) != identity(max, [sparse.csc_array(rows.T)]), "the same arrays"
 
 
+def power(exponent):
+    """A function that calls itself, and reads a variable that has no value yet."""
+
+    def raised(part, left):
+        return part * raised(part, left - 1) if left else exponent and unset
+
+    return raised
+    unset = 1
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda factor: lambda part: part * factor,
+        lambda factor: lambda part, factor=factor: part * factor,
+        lambda factor: lambda part, *, factor=factor: part * factor,
+        lambda factor: partial(lambda part, times: times(part), times=lambda part: part * factor),
+        power,
+    ],
+)
+def test_a_job_is_another_by_what_its_function_reads_around_it(made):
+    assert identity(made(2), [1]) == identity(made(2), [1])
+    assert identity(made(2), [1]) != identity(made(3), [1])
+
+
 def test_a_worker_of_another_version_does_nothing():
     task = Task(1, "0 (1)", None, 2**20)
     assert attempt(functions.double, task, telic.__version__).value == 2

@@ -315,6 +315,8 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind):
         if is_text(array.type):
             return times_of(array).cast(kind)
+        if pa.types.is_integer(array.type):
+            raise pa.ArrowInvalid("not times but numbers, which do not say their unit")
         return array.cast(kind, safe=not _has_nanoseconds(array.type))
     return array.cast(kind)
 

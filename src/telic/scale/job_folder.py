@@ -80,7 +80,8 @@ def identity(function: Callable[..., Any], partitions: Sequence[Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _tell(update: Callable[[bytes], None], value: Any) -> None:
+def _tell(update: Callable[[bytes], None], value: Any, within: tuple[Any, ...] = ()) -> None:
+    """Tell a hash all of a value; `within` are the functions that it is bound to."""
     if isinstance(value, functools.partial):
         _tell(update, value.func)
         for part in (*value.args, *sorted(value.keywords.items())):
@@ -123,6 +124,9 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
         owner = getattr(value, "__self__", None)
         if not inspect.ismodule(owner):  # as a builtin function has
             _tell(update, owner)
+        if all(value is not function for function in within):  # one may call itself
+            for part in _bound(value):
+                _tell(update, part, (*within, value))
     elif isinstance(value, TOLD_BY_REPR):
         update(f"{type(value).__name__}:{value!r};".encode())
     else:  # whose repr may show a part alone, as a data frame's does, or where it lies in memory
@@ -132,6 +136,16 @@ def _tell(update: Callable[[bytes], None], value: Any) -> None:
         with suppress(Exception):  # whatever its own methods raise
             told = joblib.hash(value)
         update(f"{type(value).__name__}:{told};".encode())
+
+
+def _bound(function: Callable[..., Any]) -> Iterator[Any]:
+    """Yield the defaults of a function, and the variables around it that it reads."""
+    for name in ("__defaults__", "__kwdefaults__"):
+        if defaults := getattr(function, name, None):
+            yield defaults
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # one that has no value yet
+            yield cell.cell_contents
 
 
 def open_folder(folder: Place, job: str, function: str) -> None:
