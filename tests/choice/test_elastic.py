@@ -384,6 +384,17 @@ def test_what_is_not_worth_its_penalty_converges_at_zero_weights():
             assert not fit.weights.any()
 
 
+def test_choices_that_the_offset_has_decided_need_no_gap_below_rounding():
+    choices = random_choices(1)
+    offset = np.zeros(choices.rows)
+    offset[choices.chosen] = 25.0
+    decided = replace(choices, offset=offset)
+    for method in (fit_sdca, fit_saga, fit_accelerated):
+        fit = method(decided, Elastic(1e-3, 10.0))
+        assert fit.converged
+        assert fit.passes <= 30
+
+
 def test_where_there_is_nothing_to_choose_from_one_look_is_enough():
     """The objective is 0 at zero weights, and so is the gap that is asked for."""
     alone = FactoredChoices(

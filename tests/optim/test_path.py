@@ -222,6 +222,18 @@ def test_cross_validation_takes_the_offset_into_folds_and_scores(make_data):
         ElasticNetRegressorCV(loss="poisson", scoring="r2").fit(X, y, offset=offset)
 
 
+def test_a_fold_that_cannot_be_fitted_is_named():
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.repeat([0, 1, 2], 10)
+    model = ElasticNetClassifierCV(Cs=2, cv=KFold(3))
+    with pytest.raises(InputError, match="rows of fold 0: a class is missing, and the offset"):
+        model.fit(X, y, offset=np.zeros((30, 3)))
+    with pytest.raises(InputError, match=r"rows of fold 0: .*one class.* Or use another cv\."):
+        model.fit(X[10:], y[10:], sample_weight=np.repeat([1, 0, 1], [7, 4, 9]))
+    weight = np.repeat([0, 1, 0], 10)
+    with pytest.raises(InputError, match=r"rows of fold 1: sample_weight must be"):
+        ElasticNetRegressorCV(alphas=2, cv=KFold(3)).fit(X, X[:, 0], sample_weight=weight)
+
+
 @pytest.mark.parametrize("method", ["gram", "prox_newton"])
 def test_a_path_with_an_offset_is_that_of_its_fits(make_data, method):
     X, y = make_data("logistic")

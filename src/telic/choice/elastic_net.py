@@ -149,7 +149,8 @@ def target_gap(tol: float, history: list[tuple[float, float]]) -> float:
     """Return the gap at which to stop: tol of what was gained, and of the objective.
 
     Where next to nothing can be gained, a trillionth of the objective at zero weights is enough:
-    less is rounding. A tol of 0 asks for passes, not for a gap.
+    less is rounding, as is what a logarithm near 0 loses. A tol of 0 asks for passes, not for a
+    gap.
     """
     start, now = history[0][1], history[-1][1]
-    return max(tol * min(start - now, now), 1e-12 * start) if tol else 0.0
+    return max(tol * min(start - now, now), 1e-12 * start, 1e-15) if tol else 0.0

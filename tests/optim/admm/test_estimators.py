@@ -1,5 +1,6 @@
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -86,6 +87,24 @@ def test_rows_without_weight_change_no_graph():
     alone = feature_graphs.inverse_covariance(X[counted], weighted=True)
     np.testing.assert_array_equal(given.edges, alone.edges)
     np.testing.assert_allclose(given.weights, alone.weights, atol=1e-9)
+
+
+def test_the_units_of_features_change_no_graph():
+    X, _ = fused_data(80)
+    X[:, 3:] += X[:, :3]
+    units = 10.0 ** np.array([-9, 7, 0, 3, -30, 12])
+    for build in (feature_graphs.knn, partial(feature_graphs.inverse_covariance, weighted=True)):
+        one, other = build(X), build(X * units)
+        assert one.edges.tolist() == other.edges.tolist()
+        np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6)
+
+
+def test_one_feature_that_varies_gives_no_graph():
+    X = np.ones((20, 2))
+    X[:, 0] = np.arange(20)
+    for build in (feature_graphs.knn, feature_graphs.inverse_covariance):
+        with pytest.raises(InputError, match="fewer than two features vary"):
+            build(X)
 
 
 def test_identity_gives_scikit_learns_lasso():

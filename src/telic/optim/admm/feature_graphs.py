@@ -154,10 +154,6 @@ def knn(X: Any, *, neighbors: int = 5, sample_weight: Any = None) -> Graph:
         If fewer than two features vary.
     """
     columns, varying = _standardised(X, sample_weight)
-    if varying.size < 2:
-        raise InputError(
-            f"fewer than two features vary (n_samples={len(columns)}): X gives no graph."
-        )
     if not neighbors >= 1:
         raise InputError(f"neighbors is {neighbors!r}, expected an integer >= 1.")
     count = min(neighbors, varying.size - 1)
@@ -206,14 +202,14 @@ def inverse_covariance(
     Raises
     ------
     InputError
-        If no pair of features depends on each other at this alpha.
+        If fewer than two features vary, or no pair depends on each other at this alpha.
     """
     columns, varying = _standardised(X, sample_weight)
     n, d = columns.shape
     if alpha is None:
         alpha = max(0.1, float(np.sqrt(np.log(max(d, 2)) / n)))
     with small_products(d):
-        strength = _glasso(columns, alpha) if 2 <= d <= GLASSO_UP_TO else None
+        strength = _glasso(columns, alpha) if d <= GLASSO_UP_TO else None
         if strength is None:
             strength = _neighbourhoods(columns, alpha)
     np.fill_diagonal(strength, 0.0)
@@ -260,14 +256,19 @@ def _neighbourhoods(columns: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def _standardised(X: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Centred columns of norm 1, dense, and the positions of those that vary."""
+    """Centred columns of norm 1, dense, and the positions of those that vary, two at least."""
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
     dense = dense.astype(np.float64)
     weight = np.ones(len(dense)) if sample_weight is None else np.asarray(sample_weight, float)
     dense, weight = dense[weight > 0], weight[weight > 0]  # a row without weight is none
+    largest = np.abs(dense).max(axis=0)
     dense = (dense - np.average(dense, axis=0, weights=weight)) * np.sqrt(weight)[:, None]
     norms = np.linalg.norm(dense, axis=0)
-    varying = np.flatnonzero(norms > 1e-10 * max(norms.max(initial=0.0), 1e-300))
+    varying = np.flatnonzero(norms > 1e-10 * largest * np.sqrt(weight.sum()))
+    if varying.size < 2:
+        raise InputError(
+            f"fewer than two features vary (n_samples={len(dense)}): X gives no graph."
+        )
     return dense[:, varying] / norms[varying], varying
 
 

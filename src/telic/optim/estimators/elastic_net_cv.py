@@ -86,9 +86,20 @@ class _PathCV:
             "seed": seed_of(self.random_state),
         }
 
-        def one_fold(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        def one_fold(number: int, train: np.ndarray, test: np.ndarray) -> np.ndarray:
             known = None if offset is None else offset[train]
-            inside, labels = self._problems(X[train], y[train], weights[train], known)
+            try:
+                if (
+                    known is not None
+                    and known.ndim == 2
+                    and np.unique(y[train]).size < np.unique(y).size
+                ):
+                    raise InputError("a class is missing, and the offset has a column for each.")
+                inside, labels = self._problems(X[train], y[train], weights[train], known)
+            except InputError as error:
+                raise InputError(
+                    f"cv: training rows of fold {number}: {error} Or use another cv."
+                ) from None
             X_test, y_test = X[test], y[test]
             options_of_score = {} if offset is None else {"offset": offset[test]}
             table = np.empty((ratios.size, len(grids[0])))
@@ -102,7 +113,8 @@ class _PathCV:
 
         scores = np.stack(
             Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(one_fold)(train, test) for train, test in splits
+                delayed(one_fold)(number, train, test)
+                for number, (train, test) in enumerate(splits)
             ),
             axis=-1,
         )
