@@ -41,3 +41,11 @@ def test_entries_that_are_stored_in_parts_are_summed():
     parts = sparse.csc_array(([1.0, 2.0, 3.0], [0, 0, 1], [0, 3]), shape=(2, 1))
     assert standard_deviations(parts) == 1.0
     assert parts.nnz == 3
+
+
+def test_the_ends_of_a_types_range_are_numbers_like_others():
+    assert standard_deviations(np.full((5, 1), -128, np.int8)) == 1.0
+    X = np.array([[-128, 0], [127, -128]], np.int8)
+    np.testing.assert_allclose(standard_deviations(X), X.astype(float).std(axis=0))
+    np.testing.assert_allclose(standard_deviations(np.array([[1e308], [-1e308]])), 1e308)
+    np.testing.assert_allclose(standard_deviations(sparse.csr_array([[1e308], [-1e308]])), 1e308)

@@ -164,10 +164,11 @@ def test_wrong_propensities_are_noticed():
         ({"target": [0.0, 0.0]}, "none of the choices"),
         ({"reward": ["a", "b"]}, "columns of numbers"),
         ({"reward": np.ones((2, 1))}, "columns of numbers"),
+        ({"reward": np.ma.array([1.0, 0.0], mask=[0, 1])}, "nothing in them masked"),
         ({"group": np.array(["ada", None], object)}, "columns of numbers"),
     ],
 )
 def test_what_is_no_log_of_choices_is_refused(changed, message):
     given = {"reward": [1.0, 0.0], "propensity": [0.5, 0.5], "target": [1, 0], "group": [1, 2]}
     with pytest.raises(InputError, match=message):
-        snips(**{name: np.array(value) for name, value in (given | changed).items()})
+        snips(**{name: np.asanyarray(value) for name, value in (given | changed).items()})

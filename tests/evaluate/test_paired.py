@@ -108,3 +108,17 @@ def test_users_are_resampled_not_items():
     for level, inside in covered.items():
         error = np.sqrt(level * (1 - level) / repeats)
         assert inside / repeats == pytest.approx(level, abs=3.5 * error)
+
+
+@pytest.mark.parametrize(
+    ("a", "group", "message"),
+    [
+        ([], [], "hold no item"),
+        (["x", "y"], [0, 1], "a: cannot be read as numbers"),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), [0, 1], "a: 1 values are masked"),
+        ([1.0, 2.0], np.array(["ada", None], object), "group: labels of several kinds"),
+    ],
+)
+def test_items_that_cannot_be_tested_are_refused(a, group, message):
+    with pytest.raises(InputError, match=message):
+        paired_t_test(a, np.zeros(len(a)), group)

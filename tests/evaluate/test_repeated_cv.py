@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from telic.errors import InputError
 from telic.evaluate.repeated_cv import (
     five_by_two_f,
     five_by_two_t,
@@ -64,3 +65,9 @@ def test_both_five_by_two_tests_are_two_sided_and_see_the_sign():
         assert check(-D).statistic == pytest.approx(-check(D).statistic)
         assert check(np.full((5, 2), -0.5)) == (-np.inf, 0.0)
     assert five_by_two_f(-D) == pytest.approx(five_by_two_f(D))
+
+
+@pytest.mark.parametrize("ratio", [-0.05, np.nan, np.inf])
+def test_a_share_of_test_rows_that_cannot_be_is_refused(ratio):
+    with pytest.raises(InputError, match=r"test_over_train: .*, expected a number >= 0"):
+        nadeau_bengio([0.1, 0.2, 0.3], test_over_train=ratio)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import checked_numbers, refuse_masked
 from telic.evaluate.confidence_level import checked_level
 from telic.evaluate.wilson import wilson_interval
 from telic.kernels import kernel
@@ -64,7 +65,7 @@ def roc_auc(
     Raises
     ------
     InputError
-        If lengths differ, a score is NaN, or there are not exactly two classes.
+        If lengths differ, a score is no number, or there are not exactly two classes.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def roc_auc(
         high, low = np.sort(scores[positive]), np.sort(scores[~positive])
         twice_wins, _ = _count_below(high, low)
         return float(twice_wins / (2 * high.size * low.size))
-    weight = np.asarray(sample_weight, dtype=float)
+    weight = checked_numbers("sample_weight", sample_weight)
     if weight.shape != scores.shape or not ((weight >= 0) & np.isfinite(weight)).all():
         raise InputError(f"sample_weight: expected {scores.size} numbers >= 0, one for each score.")
     for side in (positive, ~positive):  # any scale will do, one whose sums overflow too
@@ -262,7 +263,8 @@ def checked_scores(
     y: ArrayLike, scores: ArrayLike, pos_label: Any, at_least: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows are positive, and the scores as floats."""
-    y, scores = np.asarray(y), np.asarray(scores, dtype=float)
+    refuse_masked("y", y)
+    y, scores = np.asarray(y), checked_numbers("scores", scores)
     if y.ndim != 1 or y.shape != scores.shape:
         raise InputError(
             f"y and scores: shapes {y.shape} and {scores.shape}, expected one score a label."

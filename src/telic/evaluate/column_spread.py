@@ -47,7 +47,8 @@ def standard_deviations(X: "np.ndarray | sparse.sparray | sparse.spmatrix") -> n
         squares = np.bincount(column, (values - mean[column]) ** 2, d)
         spread = unit * np.sqrt((squares + (n - stored) * mean**2) / n)
     else:
-        largest = np.abs(X).max(axis=0)
+        # The least of an integer type has no positive counterpart there.
+        largest = np.abs(X.astype(float) if X.dtype.kind == "i" else X).max(axis=0)
         unit = _power_of_two(largest)
         spread = unit * (X / unit).std(axis=0)
     return np.where(spread > ROUNDING * largest, spread, 1.0)
@@ -55,4 +56,4 @@ def standard_deviations(X: "np.ndarray | sparse.sparray | sparse.spmatrix") -> n
 
 def _power_of_two(largest: np.ndarray) -> np.ndarray:
     """Return what to divide by so that squares neither vanish nor overflow, and nothing rounds."""
-    return np.ldexp(1.0, np.frexp(largest)[1])
+    return np.ldexp(1.0, np.frexp(largest)[1] - 1)

@@ -186,12 +186,13 @@ def _weights(
         columns = [np.asarray(column, float) for column in (reward, propensity, target)]
         _, codes = np.unique(group, return_inverse=True)
         flat = {np.ndim(column) for column in (*columns, group)} == {1}
+        flat &= not any(map(np.ma.is_masked, (reward, propensity, target, group)))
     except (TypeError, ValueError):
         flat = False
     if not flat:
         raise InputError(
             "reward, propensity and target must be columns of numbers, and group one of numbers or "
-            "of texts."
+            "of texts, and nothing in them masked."
         )
     reward, propensity, target = columns
     if not len(reward):

@@ -7,6 +7,7 @@ import scipy  # its parts load when they are used: they take seconds
 from numpy.typing import ArrayLike
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import checked_numbers, refuse_masked
 from telic.evaluate.confidence_level import checked_level
 
 
@@ -39,19 +40,32 @@ def paired_t_test(
     level : float in (0, 1)
         Coverage of the interval.
 
+    Raises
+    ------
+    InputError
+        If these are no such columns, or hold no item.
+
     Examples
     --------
     >>> paired_t_test(np.array([1.0, 1.0, 0.5]), np.zeros(3), np.array([0, 0, 1])).difference
     0.75
     """
     checked_level(level)
-    a, b, group = np.asarray(a, float), np.asarray(b, float), np.asarray(group)
+    refuse_masked("group", group)
+    a, b, group = checked_numbers("a", a), checked_numbers("b", b), np.asarray(group)
     if not (a.ndim == 1 and a.shape == b.shape == group.shape):
         raise InputError(
             f"a, b and group have shapes {a.shape}, {b.shape} and {group.shape}, expected one "
             "entry of each per item."
         )
-    _, group = np.unique(group, return_inverse=True)
+    if not len(a):
+        raise InputError("a, b and group hold no item, so there is nothing to test.")
+    try:
+        _, group = np.unique(group, return_inverse=True)
+    except TypeError:
+        raise InputError(
+            "group: labels of several kinds, or none. Give texts or numbers."
+        ) from None
     means = np.bincount(group, weights=a - b) / np.bincount(group)
     difference = float(means.mean())
     if len(means) < 2:
@@ -120,7 +134,7 @@ def difference_interval(differences: ArrayLike, *, level: float = 0.95) -> tuple
     (-0.14, 0.14)
     """
     checked_level(level)
-    d = np.asarray(differences, float)
+    d = checked_numbers("differences", differences)
     if d.ndim != 1 or not len(d) or not (abs(d) <= 1).all():
         raise InputError(
             f"differences: shape {d.shape}, expected numbers from -1 to 1, at least one."

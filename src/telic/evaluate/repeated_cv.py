@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import checked_numbers
 from telic.evaluate.confidence_level import checked_level
 
 
@@ -104,6 +105,8 @@ def nadeau_bengio_interval(
 
 def _corrected(differences: np.ndarray, test_over_train: float) -> float:
     """Standard error of the mean difference of folds that share training rows."""
+    if not 0 <= test_over_train < np.inf:
+        raise InputError(f"test_over_train: {test_over_train!r}, expected a number >= 0.")
     return float(np.sqrt((1 / len(differences) + test_over_train) * differences.var(ddof=1)))
 
 
@@ -125,7 +128,7 @@ def paired_t(differences: ArrayLike) -> FoldTest:
 
 
 def _folds(differences: ArrayLike) -> np.ndarray:
-    d = np.ravel(np.asarray(differences, dtype=float))
+    d = np.ravel(checked_numbers("differences", differences))
     if len(d) < 2:
         raise InputError(
             f"differences: {len(d)} given, expected one for each of two folds or more."
@@ -134,7 +137,7 @@ def _folds(differences: ArrayLike) -> np.ndarray:
 
 
 def _five_by_two(differences: ArrayLike) -> np.ndarray:
-    d = np.asarray(differences, dtype=float)
+    d = checked_numbers("differences", differences)
     if d.shape != (5, 2):
         raise InputError(f"differences have shape {d.shape}, expected (5, 2): rounds × halves.")
     return d

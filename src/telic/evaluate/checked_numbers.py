@@ -1,0 +1,30 @@
+"""Columns of numbers, checked."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from telic.errors import InputError
+
+
+def checked_numbers(name: str, values: ArrayLike) -> np.ndarray:
+    """Return values as floats.
+
+    Raises
+    ------
+    InputError
+        If they are no numbers, or some are masked: NumPy would go on with what is under the mask.
+    """
+    refuse_masked(name, values)
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: cannot be read as numbers ({error}).") from None
+
+
+def refuse_masked(name: str, values: ArrayLike) -> None:
+    """Raise InputError if some of the values are masked."""
+    if np.ma.is_masked(values):
+        raise InputError(
+            f"{name}: {np.ma.count_masked(values)} values are masked, and would be used all the "
+            "same. Drop them or fill them in (.filled)."
+        )
