@@ -236,7 +236,14 @@ def test_a_comma_in_cells_that_commas_separate_is_no_decimal_mark(tmp_path):
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 @pytest.mark.parametrize(
     ("head", "mark"),
-    [("a,b;c\td", ","), ('"a,b";c', ";"), ("a\tb", "\t"), ("a", ","), ("", ",")],
+    [
+        ("a,b;c\td", ","),
+        ('"a,b";c', ";"),
+        ("a\tb", "\t"),
+        ("a", ","),
+        ("", ","),
+        ("a;b\rc,d;e", ";"),  # old Macs end lines so
+    ],
 )
 def test_the_first_line_says_what_separates_cells(head, mark, ending, tmp_path):
     file = tmp_path / f"rows{ending}"

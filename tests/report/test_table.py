@@ -2,6 +2,7 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,7 +51,7 @@ def test_a_small_p_value_is_said_to_be_below_a_thousandth():
 
 
 def test_truth_is_shown_in_words():
-    table = Table("", {"a": ""}, [[True], [False], [[True, 2]], [None]])
+    table = Table("", {"a": ""}, [[True], [np.False_], [[True, 2]], [None]])
     assert [cell for (cell,) in table.cells()] == ["yes", "no", "yes, 2", "—"]
     assert table.is_text() == [True]
 

@@ -138,5 +138,5 @@ def separator_of(path: Path) -> str:
     ';'
     """
     with gzip.open(path) if is_compressed(path) else path.open("rb") as stream:
-        head = _QUOTED.sub(b"", stream.readline(_LONGEST_HEAD))
+        head = _QUOTED.sub(b"", stream.readline(_LONGEST_HEAD)).partition(b"\r")[0]
     return next((mark for mark in ",;\t" if mark.encode() in head), ",")

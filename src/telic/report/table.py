@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Self
 
+import numpy as np
+
 NO_ROWS = "none"
 """What stands in place of rows where a table has none: an empty grid looks like a fault."""
 
@@ -126,7 +128,7 @@ def shown(value: Any, form: str = "") -> str:
         return "—"
     if isinstance(value, str):
         return value
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if "{" in form:
         scale, form = ("100 ", form[4:]) if form.startswith("100 ") else ("", form)
