@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from telic.auc import OAM, OPAUC, SOLAM, SPAM, RegSOLAM, UniExp
+from telic.auc import OAM, OPAUC, SOLAM, SPAM, VRSPAM, RegSOLAM, UniExp
 from telic.auc.methods.exact import elastic_net, exact
 from telic.auc.methods.opauc import opauc_sketch_steps
 from telic.auc.objective import moments, objective
@@ -250,6 +250,11 @@ def test_inside_a_river_pipeline():
             "for a str",
         ),
         (lambda: SOLAM(radius=-1).fit(X, POSITIVE), "radius"),
+        (lambda: SOLAM(step_size=0).partial_fit(X, POSITIVE, classes=[0, 1]), "step_size: 0, exp"),
+        (lambda: UniExp(step_size=-1).fit(X, POSITIVE), "step_size: -1, expected"),
+        (lambda: SPAM(step="sqrt", step_size="long").fit(X, POSITIVE), "step_size: 'long', exp"),
+        (lambda: VRSPAM(step_size=-1.0).fit(X, POSITIVE), "step_size: -1.0, expected"),
+        (lambda: OPAUC().learn_one({"a": "one"}, 1), "a value that is no number"),
         (lambda: OAM("both").fit(X, POSITIVE), "expected 'seq' or 'gra'"),
         (lambda: OPAUC().learn_one({"a": 1.0}, 7), "label 7"),
         (lambda: OPAUC().learn_one({"a": np.nan}, 1), "not finite"),

@@ -61,6 +61,7 @@ class OnlineAUC(LinearAUC):
 
     def _check(self) -> None:
         at_least("beta", getattr(self, "beta", 0.0), 0)
+        at_least("step_size", self.step_size, 0, strict=True)
         if not 0 < self.forgetting <= 1:
             raise InputError(f"forgetting: {self.forgetting!r}, expected a factor in (0, 1].")
 
@@ -173,8 +174,11 @@ class OnlineAUC(LinearAUC):
         if len(self.feature_index_) > self._state["w"].size:
             self._widen(2 * len(self.feature_index_))
         row = np.zeros((1, self._state["w"].size))
-        for name, value in x.items():
-            row[0, self.feature_index_[name]] = value
+        try:
+            for name, value in x.items():
+                row[0, self.feature_index_[name]] = value
+        except (TypeError, ValueError):
+            raise InputError(f"learn_one: {x!r} holds a value that is no number.") from None
         if not (np.abs(row) <= LARGEST).all():  # NaN too
             raise InputError(
                 f"learn_one: {x!r} holds a value that is not finite, or above {LARGEST:g} in size."

@@ -200,6 +200,7 @@ class VRSPAM(LinearAUC):
         callback: Callback | None,
     ) -> Solution:
         at_least("beta1", self.beta1, 0)
+        at_least("step_size", self.step_size, 0, strict=True)
         return vrspam(
             X,
             positive,
