@@ -2,8 +2,11 @@
 
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
+from telic.completion import fold
+from telic.completion.fit.counts_in_pieces import _forms
 from telic.completion.fit.from_pieces import COUNTED, ROW, CountedLog, _plan, size_said
 
 
@@ -38,3 +41,14 @@ def test_users_queries_that_do_not_fit_are_said_with_what_they_would_take():
         "personal history": f"left out: 3000000 queries of users would take about {size}"
     }
     assert CountedLog.facts(SimpleNamespace(apart=False, _pairs=3_000_000)) == {}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_each_text_of_a_slice_is_folded(kind):
+    """Parquet that pandas or Polars wrote holds long strings, of which batches are slices."""
+    texts = ["Hello", "TEN", "tea", "Téa", "東京", "Łódź", "Tea Pot", "two  blanks"]
+    for first in range(len(texts)):
+        part = pa.chunked_array([pa.array(texts, kind).slice(first).cast(pa.string())])
+        folded = [fold(text) for text in texts[first:]]
+        expected = [f if f != t else None for f, t in zip(folded, texts[first:], strict=True)]
+        assert _forms(part).to_pylist() == expected

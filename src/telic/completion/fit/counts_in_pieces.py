@@ -139,7 +139,7 @@ def _forms(text: pa.ChunkedArray) -> pa.ChunkedArray:
     """Fold each text; null where that changes nothing."""
     # Printing ASCII with single blanks needs lower case alone, which Arrow does at once.
     plain = pc.match_substring_regex(text, r"^[!-~]+( [!-~]+)* ?$")
-    lower = pc.ascii_lower(text)
+    lower = pc.utf8_lower(text)  # `ascii_lower` takes other bytes for a slice that was cast
     form = pc.if_else(pc.and_(plain, pc.not_equal(lower, text)), lower, None)
     other = text.filter(pc.invert(plain)).combine_chunks().dictionary_encode()
     if len(other):
