@@ -471,6 +471,31 @@ def test_what_was_deleted_and_added_again_counts_for_those_who_searched_for_it(t
         assert found[0].relevance == pytest.approx(np.log(6) + 2 * np.log(31))
 
 
+def test_a_change_reaches_what_is_being_typed_by_those_who_searched_for_it(tmp_path):
+    """At the next keystroke, and each phrase once; feedback on other texts stays theirs."""
+    completer = searched(tmp_path, [*by_all("tea"), *by_all("teapot"), *by_all("ten")])
+    ada = completer.user()
+    ada.history |= {"tea": 2.0, "tell": 1.0, "tender": 1.0}
+    typing = completer.compose(ada)
+    typing.suggest("t", at=0.0)
+    typing.shown(["tender", "never heard of", "tell"])
+    live = completer.live
+    changes = [(live.delete, "tea"), (live.put, "tell", 7), (live.increment, "ten", 50)]
+    changes += [(live.delete, "tender"), (live.put, "tea", 3), (live.put, "tender", 9)]
+    for at, (change, *what) in enumerate(changes, 1):
+        change(*what)
+        for typed in ("te", "xx tel"):
+            shown, anew = (
+                [(each.text, each.relevance) for each in one.suggest(typed, at=float(at))]
+                for one in (typing, completer.compose(ada))
+            )
+            assert shown == anew
+    observed = {each.text: each.explain().observed for each in typing.suggest("te", at=9.0)}
+    assert observed["teapot"]
+    typing.shown(["never heard of"])
+    typing.suggest("ten", at=10.0)
+
+
 def test_a_new_deny_list_holds_for_what_users_searched_for_before(tmp_path):
     rows = [*by_all("tea pot"), "eve,tea bomb,2026-03-02T10:00\n"]
     before = searched(tmp_path, rows)

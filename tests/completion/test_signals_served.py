@@ -118,6 +118,32 @@ def test_a_session_goes_on_if_its_query_began_in_time_however_long_it_was_typed(
     assert user.session == ["pot"]
 
 
+def test_a_composition_goes_by_what_its_user_had_submitted_when_it_began(box):
+    """In two pages at once, or in a log that is replayed: what is submitted in the other page."""
+    compared = 0
+    for name, known in box.users.items():
+        at = max(known.last.values(), default=0) + 10 * MINUTE
+        query, other = ([*known.history] * 2)[:2]
+        alone, user = box.compose(box.user(name), at=at), box.user(name)
+        beside = box.compose(user, at=at)
+        box.compose(user, at=at + 1).submit(other)
+        for length in range(1, 4):
+            shown = [each.suggest(query[:length], at=0.0) for each in (alone, beside)]
+            assert shown[0] == shown[1]
+            compared += len(shown[0])
+    assert compared > 100
+
+
+def test_a_query_that_is_forgotten_while_another_is_typed_is_still_known_to_that(box):
+    box = replace(box)  # with changes of its own
+    user = replace(box.user(), history={"xx one": 1.0, "xx two": 2.0}, last={"xx one": 5})
+    composition = box.compose(user, at=10)
+    assert {each.text for each in composition.suggest("xx", at=0.0)} == {"xx one", "xx two"}
+    del user.history["xx one"]
+    box.live.put("xx three", 5.0)
+    assert [each.text for each in composition.suggest("xx t", at=1.0)] == ["xx three", "xx two"]
+
+
 def test_groups_that_do_not_help_stay_off_in_what_is_fitted(searches):
     fitted = fit_signals(searches, ("personal", "time"))
     assert set(fitted.signals.weights.gates) == {"personal", "time"}

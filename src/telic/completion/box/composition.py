@@ -81,6 +81,7 @@ class Composition:
         self.completer = completer
         self.user = user
         self._phone = phone
+        self._version = completer.live.version
         # A filter's own table is not kept: every composition may have another.
         self._own = (
             user.own_queries(completer)
@@ -97,6 +98,11 @@ class Composition:
         self._gains = Gains(completer.n)
         self._checks = completer.do_no_harm and completer.model != "static"
         self._now = time.time_ns() // 1000 if at is None else at
+        # What the user submits elsewhere while this is typed is no part of the session before it.
+        signals = completer.signals
+        self._before = (
+            user.latest_session(self._now, signals.session_minutes) if signals is not None else []
+        )
         self._first_at: float | None = None
         self._user_signals: UserSignals | None = None
 
@@ -119,6 +125,7 @@ class Composition:
         """Do as `suggest`, without making texts and reasons that perhaps nobody asks for."""
         if self.completer.feeds_back:
             self._observe(at)
+        self._keep_up()
         completer, user = self.completer, self.user
         typed = encoded_prefix(prefix)
         told = signals = None
@@ -170,13 +177,22 @@ class Composition:
             self._add_beyond(prefix, typed, listed, show - len(rows))
         return listed
 
+    def _keep_up(self) -> None:
+        """Look own queries up anew if the list has changed; texts beyond it keep their numbers."""
+        version = self.completer.live.version
+        if version != self._version:
+            numbered = self._own.others | self._others
+            self._own = OwnQueries.of(self.completer, self.user, self._filter, numbered)
+            self._first_other = OTHERS + len(self._own.others)
+            self._others, self._other_texts, self._version = {}, [], version
+
     def _signals(self, at: float) -> UserSignals:
         """Return what the signals look at of the user: once, unless the catalogue changes."""
         if self._first_at is None:
             self._first_at = at
         known = self._user_signals
         if known is None or known.ranker is not self.completer.ranker():
-            known = UserSignals.of(self.completer, self.user, self._own, self._now, self._phone)
+            known = UserSignals.of(self.completer, self._before, self._own, self._now, self._phone)
             self._user_signals = known
         return known
 

@@ -1,7 +1,7 @@
 """A user's own queries as candidates, found by prefix: one table for all open compositions."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +31,10 @@ class OwnQuery(NamedTuple):
     number: int
     """Its id in the catalogue, or a number beyond them."""
     relevance: float
+    times: float = 0.0
+    """How often it was submitted."""
+    last: int = 0
+    """When it was submitted last, in microseconds since 1970; signals look at it."""
 
 
 @dataclass(slots=True)
@@ -42,7 +46,8 @@ class OwnQueries:
     forms: list[bytes]
     """Their folded forms."""
     others: dict[str, int]
-    """Numbers, from `OTHERS` on, of those that are not in the catalogue."""
+    """Numbers, from `OTHERS` on, of those that are not in the catalogue, and of what was numbered
+    before."""
     other_texts: list[str]
     """Their texts, in that order."""
     _words: FewWords | None = field(default=None, repr=False)
@@ -50,14 +55,20 @@ class OwnQueries:
 
     @classmethod
     def of(
-        cls, completer: "Completer", user: "UserState", through: Filter | None = None
+        cls,
+        completer: "Completer",
+        user: "UserState",
+        through: Filter | None = None,
+        numbered: Mapping[str, int] | None = None,
     ) -> "OwnQueries":
-        """Look up and score the queries of a user's history, those that pass a filter."""
-        history = user.history
+        """Look up and score the queries of a user's history, those that pass a filter.
+
+        Texts that are `numbered` already, from `OTHERS` on without a gap, keep their numbers.
+        """
+        history, others = user.history, dict(numbered or {})
         if not history or (completer.relevance.factors[1] <= 0 and completer.signals is None):
-            return cls([], [], {}, [])
+            return cls([], [], others, list(others))
         known = user.places(completer.index, completer.deny)
-        others: dict[str, int] = {}
         places = [known[query] for query in history]
         live = completer.live
 
@@ -80,6 +91,8 @@ class OwnQueries:
                 (place.at, place.there and number < len(completer.index), place.folded, query),
                 number,
                 r,
+                history[query],
+                user.last.get(query, 0),
             )
             for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
             if number >= 0 and place is not None
@@ -111,7 +124,7 @@ class OwnQueries:
         places, costs = self._words.matching(typed, typos=typos, keyboard=keyboard)
         return [(self.each[at], c) for at, c in zip(places.tolist(), costs.tolist(), strict=True)]
 
-    def table(self, ranker: SignalRanker, user: "UserState") -> tuple[Own, Beyond]:
+    def table(self, ranker: SignalRanker) -> tuple[Own, Beyond]:
         """Return them as signals take them: numbered without a gap, beyond the catalogue too.
 
         After the catalogue's phrases come those added since, then those that only the user knows.
@@ -120,11 +133,9 @@ class OwnQueries:
             number = np.array([each.number for each in self.each], np.int32)
             number[number >= OTHERS] -= OTHERS - len(ranker)
             order = np.argsort(number, kind="stable")
-            texts = [each.order[3] for each in self.each]
-            count = np.array([user.history[text] for text in texts], float)
-            last = np.array([user.last.get(text, 0) for text in texts], np.int64)
-            forms = {each.number: each.folded for each in self.each}
-            beyond = ranker.beyond([forms[OTHERS + i] for i in range(len(self.others))])
+            count = np.array([each.times for each in self.each], float)
+            last = np.array([each.last for each in self.each], np.int64)
+            beyond = ranker.beyond([encoded_prefix(text) for text in self.other_texts])
             self._table = ranker, Own(number[order], count[order], last[order]), beyond
         return self._table[1:]
 

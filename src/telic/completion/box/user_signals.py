@@ -1,5 +1,6 @@
 """What the signals look at of a user: own queries and when, the session, apps, and the moment."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from telic.completion.signals.ranker import Ranked, SignalRanker, opened_of
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
-    from telic.completion.box.user_state import UserState
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,14 @@ class UserSignals:
     def of(
         cls,
         completer: "Completer",
-        user: "UserState",
+        before: Sequence[str],
         queries: OwnQueries,
         now: int,
         phone: Phone | None = None,
     ) -> "UserSignals":
-        """Take a user's state, with the own queries as a composition numbers them, at a moment."""
+        """Take the session before and the own queries, as a composition numbers them."""
         ranker, index = completer.ranker(), completer.index
-        before = user.latest_session(now, ranker.session_minutes)
-        known = user.places(index, completer.deny)
-        places = [known.get(query) or index.place(query) for query in before]
+        places = [index.place(query) for query in before]
         ids = np.array(
             [
                 place.at
@@ -57,7 +55,7 @@ class UserSignals:
         ids[ids >= OTHERS] -= OTHERS - len(ranker)
         # Writable, as a session's are when a log is walked through: kernels compile for one type.
         texts = Texts(*map(np.copy, texts_of_forms([place.folded for place in places])))
-        own, beyond = queries.table(ranker, user)
+        own, beyond = queries.table(ranker)
         return cls(ranker, now, own, beyond, Session(ids, texts), opened_of(phone), index.strings)
 
     def candidates(self, typed: bytes) -> Ranked:
