@@ -467,6 +467,19 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     assert "knows this user" in err
 
 
+@pytest.mark.parametrize("command", [("fit", "{list}", "{folder}"), ("serve", "{list}")])
+@pytest.mark.parametrize("option", ["--deny", "--synonyms"])
+def test_an_editors_file_is_read_before_a_long_fit(telic, tmp_path, command, option):
+    """So nothing is lost to it: the list, which cannot be used either, is not read."""
+    (tmp_path / "titles.csv").write_text("title,views\ntea,many\n")
+    (tmp_path / "rules.txt").write_text("*\n")
+    names = {"list": tmp_path / "titles.csv", "folder": tmp_path / "model"}
+    asked = [part.format(**names) for part in command]
+    code, _, err = telic("completion", *asked, option, tmp_path / "rules.txt")
+    assert code == 2
+    assert "rules.txt: line 1: " in err
+
+
 def test_a_copied_or_linked_model_forgets_and_says_where_it_looked(telic, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("log.csv").write_text("query,at,user\ntea,2026-01-01,ada\ntea,2026-01-01,bob\n")

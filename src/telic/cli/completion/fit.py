@@ -1,5 +1,6 @@
 """`telic completion fit | inspect`: a search box from files, looked into."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -151,14 +152,12 @@ def fit(
     """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
     from telic.completion import fit_files
     from telic.completion.box.completer import KIND
-    from telic.completion.engine.keyboards import keys_beside
     from telic.data import check_output
 
     files = [*sources, *([queries] if queries else [])]
     reads = [*files, deny, synonyms]
     check_output(out, kind=KIND, reads=reads, overwrite=overwrite)
-    if keyboard:
-        keys_beside(keyboard)  # says what is wrong with it before the fit
+    edited = edits_of(deny, synonyms, keyboard)  # what is wrong with them ends no long fit
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -192,24 +191,29 @@ def fit(
                 signals=(groups_of(signals, "--signals") or "all") if signals else None,
                 session_gap=session_gap,
             )
-        completer = edited(completer, deny, synonyms, keyboard)
+        completer = edited(completer)
         completer.save(out)
     if job:
         tell_job(job)
     _describe(out, completer, as_json=as_json)
 
 
-def edited(
-    completer: "Completer", deny: Path | None, synonyms: Path | None, keyboard: str | None
-) -> "Completer":
-    """Apply an editor's deny list and synonyms, and the keyboard that people type on."""
+def edits_of(
+    deny: Path | None, synonyms: Path | None, keyboard: str | None
+) -> "Callable[[Completer], Completer]":
+    """Read what an editor says; return what applies it to a completer, once that is fitted."""
     from telic.completion import DenyList, Synonyms
+    from telic.completion.engine.keyboards import keys_beside
 
-    if keyboard:
-        completer = replace(completer, keyboard=keyboard)
-    if synonyms:
-        completer = replace(completer, synonyms=Synonyms.read(synonyms))
-    return completer.denying(DenyList.read(deny)) if deny else completer
+    keys_beside(keyboard)  # says what is wrong with it
+    same = Synonyms.read(synonyms) if synonyms else None
+    denied = DenyList.read(deny) if deny else None
+
+    def edited(completer: "Completer") -> "Completer":
+        completer = replace(completer, keyboard=keyboard or "", synonyms=same)
+        return completer.denying(denied) if denied else completer
+
+    return edited
 
 
 @app.command()

@@ -16,7 +16,7 @@ from telic.cli.completion.fit import (
     Keyboard,
     SynonymsFile,
     columns_of,
-    edited,
+    edits_of,
 )
 from telic.cli.completion.options import MinUsers, app
 from telic.cli.console import print_facts
@@ -88,10 +88,11 @@ def serve(
             return Completer.load(sources[0])
         from telic.completion import fit_files  # what fits loads more than what serves
 
+        edited = edits_of(deny, synonyms, keyboard)
         completer = fit_files(
             *sources, columns=columns_of(column), duplicates=duplicates, min_users=min_users
         )
-        return edited(completer, deny, synonyms, keyboard)
+        return edited(completer)
 
     completer = load()
     if not fitted:
