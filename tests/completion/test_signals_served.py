@@ -8,6 +8,7 @@ import pytest
 from telic.completion import Completer, DenyList, fold
 from telic.completion.box.live_changes import LEAST, Live, compacted
 from telic.completion.box.user_state import UserState
+from telic.completion.evaluation.json_facts import model_facts
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
 from telic.completion.signals import FEATURES, GROUPS, STATIC, Searches, lessons_of, measured
 from telic.completion.signals.log_split import TESTED
@@ -19,12 +20,16 @@ CAUSES = Causes(refine=0.3, sibling=0.2, associated=0.2, repeat=0.15)
 MINUTE = 60 * 1_000_000
 
 
-@pytest.fixture(scope="module")
-def searches():
+def searched(**how):
     """People with sessions; every seventh submission names nobody."""
     log = searchers(CAUSES, users=24, sessions=16, nouns=12, seed=3)
     user = np.where(np.arange(len(log.query)) % 7 == 0, len(log.users), log.user)
-    return Searches(replace(log, users=[*log.users, None], user=user.astype(np.int32)))
+    return Searches(replace(log, users=[*log.users, None], user=user.astype(np.int32)), **how)
+
+
+@pytest.fixture(scope="module")
+def searches():
+    return searched()
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +103,19 @@ def test_a_box_that_was_saved_is_the_same(box, searches, tmp_path):
         )
         assert one == other
         assert [each.signals for each in one] == [each.signals for each in other]
+
+
+def test_a_box_of_what_each_user_alone_submitted_keeps_its_signals(lessons, tmp_path):
+    weights = lessons.fit(dict.fromkeys(GROUPS, 10.0))
+    box = completer_of_searches(searched(min_users=1_000), weights)
+    assert len(box.index) == 0
+    box.save(tmp_path / "box")
+    again, (name, known) = Completer.load(tmp_path / "box"), next(iter(box.users.items()))
+    at = max(known.last.values()) + MINUTE
+    one, other = (each.compose(each.user(name), at=at).suggest("", at=0.0) for each in (box, again))
+    assert one == other
+    assert len(one) > 2
+    assert "signals" in model_facts(again)
 
 
 @pytest.mark.parametrize("bound", [0.5, np.inf])

@@ -83,8 +83,8 @@ def model_card(completer: Completer) -> dict[str, Any]:
         "fitted on": completer.trained_on + (f", {dates}" if dates else ""),
         "holds": f"{len(completer.index):,} phrases, and what {len(completer.users):,} users "
         "submitted, under the ids of their log",
-        "shown to everybody": f"what {least} users submitted, and what a list or a submission "
-        "without a user has"
+        "shown to everybody": f"what {least} users submitted, and what a list or a log without "
+        "users has"
         if least
         else "every phrase",
         "measured when fitted": completer.order_summary(),

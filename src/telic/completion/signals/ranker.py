@@ -87,6 +87,10 @@ class SignalRanker:
         """Return the number of phrases, those added included."""
         return len(self.state.known) + len(self.added.popular)
 
+    def __bool__(self) -> bool:
+        """Of no phrase, too, it ranks what a user alone submitted."""
+        return True
+
     def phone(
         self, installed: Mapping[str, float], opened: Sequence[tuple[str, float]] = ()
     ) -> Phone | None:
