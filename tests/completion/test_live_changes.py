@@ -234,6 +234,13 @@ def test_a_rule_that_is_none_is_named(rule, message):
         DenyList((rule,))
 
 
+def test_the_letters_of_one_text_are_no_rules():
+    with pytest.raises(InputError, match="deny rules: 'tea' is one str, expected a sequence"):
+        DenyList("tea")
+    with pytest.raises(InputError, match="a group of synonyms: 'tv' is one str"):
+        Synonyms((("tea", "cha"), "tv"))
+
+
 def test_rules_and_synonyms_are_read_from_text(tmp_path):
     (tmp_path / "deny.txt").write_text("tea\n\n*bad*\n")
     assert DenyList.read(tmp_path / "deny.txt").rules == ("tea", "*bad*")
@@ -289,7 +296,7 @@ def test_counts_are_numbers_up_to_what_can_be_added(tmp_path):
     live.put("most", MAX_COUNT)
     live.put("none", 0.0)
     assert live.weight(live.find("most")) == pytest.approx(np.log1p(MAX_COUNT))
-    for count in (MAX_COUNT * 1.001, -0.001, float("nan")):
+    for count in (MAX_COUNT * 1.001, -0.001, float("nan"), "3", None):
         with pytest.raises(InputError, match=r"a count is .*, expected a number from 0 to 1e\+12"):
             live.put("more", count)
 

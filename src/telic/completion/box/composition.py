@@ -21,6 +21,7 @@ from telic.completion.engine.typos import QUARTER_EDIT
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.phone_ranker import Phone
 from telic.completion.learning.reranking_gains import Gains
+from telic.errors import InputError
 from telic.evaluate import team_draft
 
 if TYPE_CHECKING:
@@ -118,7 +119,14 @@ class Composition:
             the dwell on the list that it returned.
         show : int
             How many to return, at most `Completer.n`.
+
+        Raises
+        ------
+        InputError
+            If the prefix is no str, or `show` is below 0.
         """
+        if show < 0:
+            raise InputError(f"show is {show!r}, expected an integer >= 0.")
         return self.listed(prefix, at=at, show=show).suggestions()
 
     def listed(self, prefix: str, *, at: float, show: int = 10) -> Listed:

@@ -5,6 +5,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -430,6 +431,6 @@ def compactable(completer: "Completer") -> bool:
 
 
 def _checked(count: float) -> float:
-    if not 0 <= count <= MAX_COUNT:
+    if not isinstance(count, Real) or not 0 <= count <= MAX_COUNT:
         raise InputError(f"a count is {count!r}, expected a number from 0 to {MAX_COUNT:g}.")
     return float(count)

@@ -30,7 +30,7 @@ class DenyList:
     Raises
     ------
     InputError
-        If a rule is empty, a star alone, or no regular expression.
+        If a rule is empty, a star alone, or no regular expression; if `rules` is a str.
 
     Examples
     --------
@@ -42,6 +42,7 @@ class DenyList:
     rules: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        _refuse_text(self.rules, "deny rules")
         exact, inside = set(), []
         patterns: list[re.Pattern[str]] = []
         for rule in self.rules:
@@ -102,6 +103,7 @@ class Synonyms:
     def __post_init__(self) -> None:
         others: dict[tuple[str, ...], list[str]] = {}
         for group in self.groups:
+            _refuse_text(group, "a group of synonyms")
             forms = [tuple(words_of(fold(text))) for text in group]
             if len(forms) < 2 or not all(forms):
                 raise InputError(
@@ -128,6 +130,12 @@ class Synonyms:
                 for other in others.get(tuple(tokens[i:j]), ()):
                     found.append(" ".join([*tokens[:i], other, *tokens[j:]]) + end)
         return list(dict.fromkeys(found))[:VARIANTS]  # several groups may say the same
+
+
+def _refuse_text(texts: object, name: str) -> None:
+    """Raise InputError for one text in place of several, which its letters would be taken for."""
+    if isinstance(texts, str):
+        raise InputError(f"{name}: {texts[:40]!r} is one str, expected a sequence of them.")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
