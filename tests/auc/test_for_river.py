@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from river import checks, datasets, evaluate, metrics, preprocessing
 from scipy.special import logit
+from sklearn.exceptions import NotFittedError
 
 from telic.auc import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.for_river import RiverAUC
@@ -95,6 +96,13 @@ def test_a_third_label_is_named():
         model.learn_one({"x": 1.0}, label)
     with pytest.raises(InputError, match="label 'c', but the stream has 'a' and 'b' already"):
         model.learn_one({"x": 1.0}, "c")
+
+
+def test_rows_as_dictionaries_fit_nothing_for_arrays():
+    model = SOLAM()
+    model.learn_one({"x": 1.0}, True)
+    with pytest.raises(NotFittedError):
+        model.decision_function(np.ones((1, 1)))
 
 
 def test_one_label_is_certain_until_the_other_comes():

@@ -94,6 +94,10 @@ def test_a_label_that_is_not_there_is_refused():
         AUCClassifier(pos_label="fraudd").fit(X, LABELS)
     with pytest.raises(InputError, match="pos_label: 'fraudd' is none of the labels"):
         SOLAM(pos_label="fraudd").partial_fit(X, LABELS, classes=["sound", "fraud"])
+    with pytest.raises(InputError, match="y: label 'sound' is none of the classes"):
+        SOLAM().partial_fit(X, LABELS, classes=["fine", "fraud"])
+    with pytest.raises(InputError, match="y: label 'fine' was not seen in fit"):
+        AUCClassifier(pos_label="fraud").fit(X, LABELS).score(X, np.full(len(X), "fine"))
 
 
 @pytest.mark.parametrize("model", STREAMS, ids=str)

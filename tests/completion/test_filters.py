@@ -1,5 +1,6 @@
 """Filters and boosts against their definition, and in a served completer."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -249,6 +250,10 @@ def test_what_cannot_be_asked_is_named(box, tmp_path):
         box.suggest("t", boost={"colour": {"red": 2.0}})
     with pytest.raises(InputError, match="boost of 'de' is 0"):
         box.suggest("t", boost={"language": {"de": 0}})
+    with pytest.raises(InputError, match="boost of 'language' is 'de', expected factors by value"):
+        box.suggest("t", boost={"language": "de"})
+    with pytest.raises(InputError, match="n is 0, expected an integer >= 1"):
+        replace(box, n=0)
     (tmp_path / "a.txt").write_text("tea\n")
     with pytest.raises(InputError, match="this model have no contexts"):
         fit_files(tmp_path / "a.txt").suggest("t", where={"language": "de"})

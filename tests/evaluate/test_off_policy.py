@@ -172,3 +172,9 @@ def test_what_is_no_log_of_choices_is_refused(changed, message):
     given = {"reward": [1.0, 0.0], "propensity": [0.5, 0.5], "target": [1, 0], "group": [1, 2]}
     with pytest.raises(InputError, match=message):
         snips(**{name: np.asanyarray(value) for name, value in (given | changed).items()})
+
+
+def test_estimates_are_compared_on_the_same_choices():
+    one, other = (ips(np.ones(n), np.ones(n), np.ones(n), np.arange(n)) for n in (2, 3))
+    with pytest.raises(InputError, match="choices of 2 and 3 groups, expected the same"):
+        one.less(other)

@@ -56,8 +56,8 @@ def precision_at(y: ArrayLike, scores: ArrayLike, k: int, *, pos_label: Any = No
     0.75
     """
     positive, scores = checked_scores(y, scores, pos_label)
-    if not 1 <= k <= scores.size:
-        raise InputError(f"k: {k!r}, expected a number of rows in 1 … {scores.size}.")
+    if not (1 <= k <= scores.size and k == int(k)):
+        raise InputError(f"k: {k!r}, expected a whole number of rows in 1 … {scores.size}.")
     found, read = _found(positive, scores)
     # Straight between the ends of ties.
     return float(np.interp(k, np.r_[0, read], np.r_[0, found]) / k)

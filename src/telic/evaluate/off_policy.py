@@ -29,7 +29,12 @@ class Value:
     """Groups that tell of the value; of `snips` those alone whose choices the policy might make."""
 
     def less(self, other: "Value", *, level: float = 0.95) -> "Value":
-        """Return the difference from another estimate on the same choices."""
+        """Return the difference from another estimate; InputError unless on the same choices."""
+        if len(self.pull) != len(other.pull):
+            raise InputError(
+                f"estimates on the choices of {len(self.pull)} and {len(other.pull)} groups, "
+                "expected the same."
+            )
         effective, groups = min(self.effective, other.effective), min(self.groups, other.groups)
         pull = self.pull - other.pull
         return _with_interval(self.value - other.value, pull, effective, groups, level)

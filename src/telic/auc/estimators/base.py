@@ -220,7 +220,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         -------
         array of shape (n,)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = self._checked(X, reset=False)
         return np.asarray(X @ self.coef_[0]).ravel() + self.intercept_[0]
 
@@ -235,7 +235,9 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
-            raise InputError(f"y: label {unknown[0]!r} was not seen in fit ({self.classes_}).")
+            raise InputError(
+                f"y: label {unknown.tolist()[0]!r} was not seen in fit ({self.classes_})."
+            )
         positive = y == self.classes_[1]
         return roc_auc(positive, self.decision_function(X), sample_weight=sample_weight)
 

@@ -122,7 +122,9 @@ class OnlineAUC(LinearAUC):
             )
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
-            raise InputError(f"y: label {unknown[0]!r} is none of the classes {self.classes_}.")
+            raise InputError(
+                f"y: label {unknown.tolist()[0]!r} is none of the classes {self.classes_}."
+            )
         positive = y == self.classes_[1]
         self._read_all(self._state, X, positive, self._rng)
         self._publish()

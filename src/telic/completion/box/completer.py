@@ -140,6 +140,8 @@ class Completer:
 
     def __post_init__(self) -> None:
         keys_beside(self.keyboard)  # says what is wrong with it
+        if self.n < 1:
+            raise InputError(f"n is {self.n!r}, expected an integer >= 1.")
         object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
         object.__setattr__(self, "stored", None)
         object.__setattr__(self, "_changed", ((0, 0), self.signals))

@@ -103,7 +103,10 @@ class Contexts:
         self.wanted(dict.fromkeys(boost, ""))
         total = np.zeros(len(ids))
         for i, name in enumerate(self.names):
-            for value, factor in boost.get(name, {}).items():
+            factors = boost.get(name, {})
+            if not isinstance(factors, Mapping):
+                raise InputError(f"boost of {name!r} is {factors!r}, expected factors by value.")
+            for value, factor in factors.items():
                 if not 0 < factor < np.inf:
                     raise InputError(f"boost of {value!r} is {factor!r}, expected a number > 0.")
                 if value in self.values[i]:
