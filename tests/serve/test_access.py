@@ -124,7 +124,22 @@ def test_tenants_that_share_all_phrases_are_said(completer, settings, keys, capl
     caplog.clear()
     apart = Contexts.of({"tenant": [None] * len(completer.index)})
     create_app(replace(completer, contexts=apart), replace(settings, keys=str(keys[0])))
-    assert not caplog.text
+    assert "to all" not in caplog.text
+
+
+def test_users_whose_tenant_has_no_key_are_said(completer, settings, keys, caplog):
+    """A log without tenants, and a key for `shop`: its users would be told apart from the log's."""
+    kept = replace(settings, keys=str(keys[0]))
+    ada = completer.user()
+    create_app(replace(completer, users={"shop:ada": ada, "ada": ada}), kept)
+    assert "nobody is shown their histories" in caplog.text
+    assert "tenant 'default'" in caplog.text
+    caplog.clear()
+    create_app(replace(completer, users={"shop:ada": ada}), kept)
+    create_app(replace(completer, users={"ada": ada}), settings)
+    add_key(keys[0], "default")
+    create_app(replace(completer, users={"shop:ada": ada, "ada": ada}), kept)
+    assert "histories" not in caplog.text
 
 
 def test_a_token_says_who_asks(locked, keys):

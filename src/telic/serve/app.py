@@ -12,10 +12,12 @@ from starlette.middleware import Middleware
 from starlette.types import Message, Receive, Scope, Send
 
 from telic.completion import Completer
+from telic.completion.fit.tenants import DEFAULT
 from telic.data.ubi import Arm
 from telic.errors import InputError
 from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import Guard, Hosts
+from telic.serve.callers.user_ids import tenant_of
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import on_crash, on_http_error, on_no_store
 from telic.serve.http.padding import padding
@@ -75,6 +77,12 @@ def create_app(
         _log.warning(
             "the model tells no tenants apart: what it suggests, it suggests to all %d of them",
             len(access.tenants),
+        )
+    if access.tenants and not {tenant_of(user) for user in completer.users} <= {*access.tenants}:
+        _log.warning(
+            "the model knows users of tenants that have no key: nobody is shown their histories; "
+            "users of a log without tenants are those of tenant %r",
+            DEFAULT,
         )
     store = Store(
         settings.database,
