@@ -1,7 +1,10 @@
 """Sphinx: pages in Markdown, commands and API from their own words, the gallery from examples/."""
 
+import re
 from pathlib import Path
 
+from numpy.typing import ArrayLike
+from sphinx.util.typing import stringify_annotation
 from typer.main import get_command
 
 import telic
@@ -41,6 +44,18 @@ sphinx_gallery_conf = {
 def leave_out(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to estimators: its texts lead into its own glossary."""
     return skip or (name.startswith("set_") and name.endswith("_request"))
+
+
+def name_arrays(app, what, name, obj, options, signature, returns):
+    """Write ArrayLike by its name, not as the union of ten types that it stands for."""
+    if signature:
+        return signature.replace(stringify_annotation(ArrayLike, "smart"), "ArrayLike"), returns
+
+
+def leave_out_aliases(app, what, name, obj, options, lines):
+    """Leave out what Python says of a named tuple's field that has no words of its own."""
+    if lines and re.fullmatch(r"Alias for field number \d+", lines[0]):
+        lines.clear()
 
 
 def usage(command, name):
@@ -96,6 +111,8 @@ def write_commands(app):
 
 
 def setup(app):
-    """Tell Sphinx of `leave_out` and `write_commands`."""
+    """Tell Sphinx of the functions above."""
     app.connect("autodoc-skip-member", leave_out)
+    app.connect("autodoc-process-signature", name_arrays)
+    app.connect("autodoc-process-docstring", leave_out_aliases, priority=400)  # before numpydoc
     app.connect("builder-inited", write_commands)
