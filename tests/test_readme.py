@@ -69,10 +69,10 @@ def test_the_gain_that_the_readme_states_is_the_measured_one():
     (said,) = re.findall(r"With the defaults, .*?(?=\n\n)", (ROOT / "README.md").read_text(), re.S)
     assert " ".join(said.split()) == (
         f"With the defaults, feedback adds {gain} points of MRR to {static} at the last keystroke "
-        f"and {gain_every} to {static_every} over all keystrokes on simulated typists. Their lists "
-        "ranked by popularity alone, so feedback also shows which of a user's own queries they "
-        "left out. That part of the gain ends once your box shows the "
-        "completer's lists. With popularity as the relevance (`mpc`), feedback adds only "
+        f"and {gain_every} to {static_every} over all keystrokes on simulated typists. They saw "
+        "lists that ranked by popularity alone, so feedback also shows which of a user's own "
+        "queries these lists left out. That part of the gain ends once people see the lists that "
+        "telic itself makes. With popularity as the relevance (`mpc`), feedback adds only "
         f"{gain_popular} to {static_popular} over all keystrokes. `telic completion evaluate` "
         "measures what it adds for your users."
     )
