@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,6 @@ from telic.cli.progress import console, steps
 
 app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_help=True)
 
-
 Out = Annotated[
     Path | None,
     typer.Option(help="Report to write; .md writes Markdown. [default: telic-CHAPTER.html]"),
@@ -24,13 +24,69 @@ Out = Annotated[
 Work = Annotated[
     Path | None, typer.Option(help="Folder of finished steps, to go on after an interruption.")
 ]
-Page = tuple[Path | None, Path | None, bool, bool]
-"""Report to write, folder of finished steps, whether to overwrite, whether to print JSON."""
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0)]
 Data = Annotated[Path | None, typer.Option(help="Folder of real data; default: TELIC_DATA.")]
 
 
-@app.command("chapter-2")
+def _command(module: str, reads: Sequence[str] = ()) -> Callable[..., Any]:
+    """Make a command of a function that has nothing but options: it runs a study with them.
+
+    Parameters
+    ----------
+    module : str
+        Of `telic.study`; the command is called after it.
+    reads : sequence of str
+        Options that name what is read: no page may take its place.
+    """
+    name = re.sub(r"(?<=[a-z])(?=[0-9])", "-", module.rpartition(".")[2]).replace("_", "-")
+
+    def command(options: Callable[..., None]) -> Callable[..., None]:
+        @app.command(name)
+        @wraps(options)
+        def run(**given: Any) -> None:
+            try:
+                _study(name, module, [given[option] for option in reads], **given)
+            except KeyboardInterrupt:
+                if "results" not in given:
+                    raise
+                results = given["results"]
+                console.print(f"telic: interrupted; {results} keeps the finished runs, run again.")
+                raise typer.Exit(130) from None
+
+        return run
+
+    return command
+
+
+def _study(
+    name: str,
+    module: str,
+    reads: Sequence[Path | None],
+    *,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    work: Path | None = None,
+    **settings: Any,
+) -> None:
+    """Run a study, write its report, and print its first table, or all tables as JSON."""
+    from telic.study.steps import Steps
+
+    out = out or Path(f"telic-{name}.html")
+    _check_page(out, reads, overwrite)
+    study = import_module(f"telic.study.{module}").study
+    with steps(module) as progress:
+        report = study(Steps(work, progress), **settings)
+    report.written_by(_page_command(name, settings, study))
+    report.write(out)
+    console.print(f"report: {out}")
+    if as_json:
+        print_json(report.as_json())
+    else:
+        show(report.tables[0])
+
+
+@_command("chapter2", reads=("catalogue",))
 def chapter_2(
     out: Out = None,
     catalogue: CatalogueFile = None,
@@ -43,20 +99,9 @@ def chapter_2(
     as_json: Json = False,
 ) -> None:
     """Adaptive completion on simulated typists: tables 2.3–2.5, figures 2.2–2.5, controls."""
-    page = out, work, overwrite, as_json
-    _study(
-        "chapter2",
-        page,
-        reads=[catalogue],
-        catalogue=catalogue,
-        min_users=min_users,
-        seeds=seeds,
-        users=users,
-        compositions=compositions,
-    )
 
 
-@app.command("do-no-harm")
+@_command("do_no_harm")
 def do_no_harm(
     out: Out = None,
     seeds: Annotated[
@@ -74,11 +119,9 @@ def do_no_harm(
     as_json: Json = False,
 ) -> None:
     """Users who change after fitting: what they lose with and without the running check."""
-    page = out, work, overwrite, as_json
-    _study("do_no_harm", page, seeds=seeds, users=users, place_users=place_users, fits=fits)
 
 
-@app.command("top-of-list")
+@_command("top_of_list")
 def top_of_list(
     out: Out = None,
     rows: Annotated[int, typer.Option(help="Rows of each set, at most.", min=300)] = 30_000,
@@ -90,11 +133,9 @@ def top_of_list(
     as_json: Json = False,
 ) -> None:
     """Linear rankers by the top of their lists, on real sets with rare positives."""
-    page = out, work, overwrite, as_json
-    _study("top_of_list", page, rows=rows, resamples=resamples, data=data, seed=seed)
 
 
-@app.command("chapter-3")
+@_command("chapter3", reads=("catalogue", "pairs"))
 def chapter_3(
     out: Out = None,
     catalogue: CatalogueFile = None,
@@ -113,21 +154,9 @@ def chapter_3(
     as_json: Json = False,
 ) -> None:
     """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
-    page = out, work, overwrite, as_json
-    _study(
-        "chapter3",
-        page,
-        reads=[catalogue, pairs],
-        catalogue=catalogue,
-        pairs=pairs,
-        seeds=seeds,
-        users=users,
-        compositions=compositions,
-        real_pairs=real_pairs,
-    )
 
 
-@app.command("signals")
+@_command("signals")
 def signals(
     out: Out = None,
     users: Annotated[int, typer.Option(help="Users of each simulated log.", min=10)] = 400,
@@ -143,20 +172,9 @@ def signals(
     as_json: Json = False,
 ) -> None:
     """Sessions, time and people on real query logs, and simulated searchers with controls."""
-    page = out, work, overwrite, as_json
-    _study(
-        "signals",
-        page,
-        users=users,
-        sessions=sessions,
-        compositions=compositions,
-        seeds=seeds,
-        data=data,
-        seed=seed,
-    )
 
 
-@app.command("saturation")
+@_command("saturation")
 def saturation(
     out: Out = None,
     users: Annotated[
@@ -168,11 +186,9 @@ def saturation(
     as_json: Json = False,
 ) -> None:
     """Bounds on feedback for slow, fast, distracted and screen-reader typists, simulated."""
-    page = out, work, overwrite, as_json
-    _study("saturation", page, users=users, seeds=seeds)
 
 
-@app.command("shoppers")
+@_command("shoppers")
 def shoppers(
     out: Out = None,
     users: Annotated[int, typer.Option(help="Users of each simulated log.", min=10)] = 60,
@@ -183,11 +199,9 @@ def shoppers(
     as_json: Json = False,
 ) -> None:
     """Feedback and signals on simulated people of a second family, on whom nothing was tuned."""
-    page = out, work, overwrite, as_json
-    _study("shoppers", page, users=users, compositions=compositions, seeds=seeds)
 
 
-@app.command("drift")
+@_command("drift")
 def drift(
     out: Out = None,
     users: Annotated[int, typer.Option(help="Users of each simulated query log.", min=50)] = 150,
@@ -201,11 +215,9 @@ def drift(
     as_json: Json = False,
 ) -> None:
     """A simulated year of change: what a box loses that is not fitted again each night."""
-    page = out, work, overwrite, as_json
-    _study("drift", page, users=users, sessions=sessions, typists=typists, seeds=seeds)
 
 
-@app.command("amazonqac")
+@_command("amazonqac", reads=("data",))
 def amazonqac(
     out: Out = None,
     data: Annotated[
@@ -226,12 +238,9 @@ def amazonqac(
     as_json: Json = False,
 ) -> None:
     """Signals on AmazonQAC's test split, beside what is published; --work resumes a run."""
-    page = out, work, overwrite, as_json
-    settings = {"data": data, "share": share, "min_sessions": min_sessions, "seed": seed}
-    _study("amazonqac", page, reads=[data], **settings)
 
 
-@app.command("chapter-4")
+@_command("chapter4")
 def chapter_4(
     out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 10,
@@ -248,19 +257,9 @@ def chapter_4(
     as_json: Json = False,
 ) -> None:
     """Convergence of ASBCD and its rivals: figures 4.1 and 4.2."""
-    page = out, work, overwrite, as_json
-    _study(
-        "chapter4",
-        page,
-        replications=replications,
-        passes=passes,
-        share=share,
-        data=data,
-        seed=seed,
-    )
 
 
-@app.command("chapter-5")
+@_command("chapter5")
 def chapter_5(
     out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 30,
@@ -274,11 +273,9 @@ def chapter_5(
     as_json: Json = False,
 ) -> None:
     """Stochastic ADMM on graph-guided fused logistic regression, real data: figure 5.1."""
-    page = out, work, overwrite, as_json
-    _study("chapter5", page, replications=replications, seconds=seconds, data=data, seed=seed)
 
 
-@app.command("chapter-6")
+@_command("chapter6")
 def chapter_6(
     out: Out = None,
     scale: Annotated[
@@ -302,20 +299,9 @@ def chapter_6(
     as_json: Json = False,
 ) -> None:
     """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; DBLP where it is at hand."""
-    page = out, work, overwrite, as_json
-    _study(
-        "chapter6",
-        page,
-        scale=scale,
-        part=part,
-        pipeline=pipeline,
-        data=data,
-        seed=seed,
-        threads=threads,
-    )
 
 
-@app.command("chapter-7")
+@_command("chapter7")
 def chapter_7(
     out: Out = None,
     users: Annotated[
@@ -336,8 +322,6 @@ def chapter_7(
     as_json: Json = False,
 ) -> None:
     """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
-    page = out, work, overwrite, as_json
-    _study("chapter7", page, users=users, samples=samples, seed=seed, only=only)
 
 
 Runs = Annotated[int, typer.Option(help="Random 80/20 splits.", min=1)]
@@ -345,32 +329,30 @@ Sets = Annotated[list[str] | None, typer.Option("--set", help="Only this set. Re
 Results = Annotated[Path, typer.Option(help="File of finished runs, to go on from.")]
 
 
-@app.command("paper-001")
+@_command("auc_papers.paper001", reads=("results",))
 def paper_001(
     out: Out = None,
     runs: Runs = 20,
-    sets: Sets = None,
+    only: Sets = None,
     data: Data = None,
     results: Results = Path("auc-results.jsonl"),
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """AUC of SPAM, SPDAM and their rivals, beside the exact optimum: four tables."""
-    _paper("auc_papers.paper001", (out, None, overwrite, as_json), runs, sets, data, results)
 
 
-@app.command("paper-002")
+@_command("auc_papers.paper002", reads=("results",))
 def paper_002(
     out: Out = None,
     runs: Runs = 20,
-    sets: Sets = None,
+    only: Sets = None,
     data: Data = None,
     results: Results = Path("auc-results.jsonl"),
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """AUC of VRSPAM and its rivals, beside the exact optimum: Table 1."""
-    _paper("auc_papers.paper002", (out, None, overwrite, as_json), runs, sets, data, results)
 
 
 @app.command("all")
@@ -409,36 +391,6 @@ def all_studies(
         console.print(f"telic: failed: {failure}")
     if book.failures():
         raise typer.Exit(1)
-
-
-def _paper(
-    name: str, page: Page, runs: int, sets: list[str] | None, data: Path | None, results: Path
-) -> None:
-    try:
-        _study(name, page, reads=[results], runs=runs, only=sets, data=data, results=results)
-    except KeyboardInterrupt:
-        console.print(f"telic: interrupted; {results} keeps the finished runs, run again.")
-        raise typer.Exit(130) from None
-
-
-def _study(name: str, page: Page, *, reads: Sequence[Path | None] = (), **settings: Any) -> None:
-    """Run a study, write its report, and print its first table, or all tables as JSON."""
-    from telic.study.steps import Steps
-
-    out, work, overwrite, as_json = page
-    words = re.sub(r"(?<=[a-z])(?=[0-9])", "-", name.rpartition(".")[2]).replace("_", "-")
-    out = out or Path(f"telic-{words}.html")
-    _check_page(out, reads, overwrite)
-    module = import_module(f"telic.study.{name}")
-    with steps(name) as progress:
-        report = module.study(Steps(work, progress), **settings)
-    report.written_by(_page_command(words, settings, module.study))
-    report.write(out)
-    console.print(f"report: {out}")
-    if as_json:
-        print_json(report.as_json())
-    else:
-        show(report.tables[0])
 
 
 def _check_page(out: Path, reads: Sequence[Path | None], overwrite: bool) -> None:
