@@ -94,3 +94,17 @@ def test_a_folded_table_shows_its_title_in_the_summary_alone():
     assert "<summary>Gains<br><small>Simulated &amp; small.</small></summary>" in folded
     assert "<caption" not in folded
     assert "<details" not in open_
+
+
+def test_a_table_of_records_has_their_values_by_key():
+    records = [
+        {"name": "a", "gain": 0.5, "low": 0.1, "high": 0.9},
+        {"name": "b", "gain": 0.0, "low": -1, "high": 1},
+    ]
+    columns = {"who": ("name", ""), "gain": (("gain", "low", "high"), "{:.1f} ({:.1f}, {:.1f})")}
+    assert Table.of("Gains", records, columns, "Simulated.") == Table(
+        "Gains",
+        {"who": "", "gain": "{:.1f} ({:.1f}, {:.1f})"},
+        [["a", [0.5, 0.1, 0.9]], ["b", [0.0, -1, 1]]],
+        "Simulated.",
+    )

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Self
@@ -62,6 +62,36 @@ class Table:
                     f"{self.title!r}: {len(row)} values in a row, expected "
                     f"{len(self.columns)}: {', '.join(self.columns)}."
                 )
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        records: Iterable[Mapping[str, Any]],
+        columns: Mapping[str, tuple[str | tuple[str, ...], str]],
+        note: str = "",
+    ) -> Self:
+        """Make a table of records.
+
+        Parameters
+        ----------
+        records : iterable of mapping
+            One for each row.
+        columns : mapping of str to (str or tuple of str, str)
+            From each column's name to the key of its values, or the keys of lists of them, and the
+            format.
+
+        Examples
+        --------
+        >>> Table.of("Gain", [{"gain": 2, "low": 1}], {"gain, least": (("gain", "low"), "")}).rows
+        [[[2, 1]]]
+        """
+        keys = [key for key, _ in columns.values()]
+        rows = [
+            [record[key] if isinstance(key, str) else [record[k] for k in key] for key in keys]
+            for record in records
+        ]
+        return cls(title, {name: form for name, (_, form) in columns.items()}, rows, note)
 
     def cells(self) -> list[list[str]]:
         """Return the rows as they are shown."""

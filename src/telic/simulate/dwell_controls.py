@@ -124,29 +124,20 @@ def over_seeds(effects: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def controls_table(effects: Mapping[str, Sequence[Mapping[str, float]]]) -> Table:
     """Return what `dwell_control` found: do dwell times help beyond chance?"""
-    rows = []
-    for setting, own in effects.items():
-        mean = over_seeds(own)
-        rows.append(
-            [
-                setting,
-                len(own),
-                mean["static"],
-                mean["gain"],
-                mean["dwell"],
-                [mean["low"], mean["high"]],
-                mean["low"] > 0,
-            ]
-        )
-    columns = {
-        "typists": "",
-        "seeds": "",
-        "static MRR": "100 .2f",
-        "feedback − static": "100 +.2f",
-        "log − dwell twin": "100 +.2f",
-        "95 % interval": "100 {:+.2f} … {:+.2f}",
-        "dwell helps": "",
-    }
-    return Table(
-        "SIMULATED people: do dwell times help? MRR in percent, changes in points", columns, rows
+    means = {setting: over_seeds(own) for setting, own in effects.items()}
+    return Table.of(
+        "SIMULATED people: do dwell times help? MRR in percent, changes in points",
+        [
+            {"typists": name, "seeds": len(effects[name]), **mean, "helps": mean["low"] > 0}
+            for name, mean in means.items()
+        ],
+        {
+            "typists": ("typists", ""),
+            "seeds": ("seeds", ""),
+            "static MRR": ("static", "100 .2f"),
+            "feedback − static": ("gain", "100 +.2f"),
+            "log − dwell twin": ("dwell", "100 +.2f"),
+            "95 % interval": (("low", "high"), "100 {:+.2f} … {:+.2f}"),
+            "dwell helps": ("helps", ""),
+        },
     )

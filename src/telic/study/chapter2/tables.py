@@ -73,14 +73,14 @@ def not_submitted_table(shares: Sequence[Sequence[float]]) -> Table:
 
 def convergence_table(rows: Sequence[Mapping[str, float]]) -> Table:
     """Return some steps of Figure 2.4, left."""
-    return Table(
+    return Table.of(
         "adaQAC-Batch (TimeSense-S) after some gradient steps (as Figure 2.4, left)",
-        {"gradient steps": "", "left of the way to the optimum": ".1%", "MRR, %": PERCENT},
-        [
-            [row["iteration"], row["gap"], row["mrr"]]
-            for row in rows
-            if row["iteration"] in (0, 5, 10, 20, 40)
-        ],
+        [row for row in rows if row["iteration"] in (0, 5, 10, 20, 40)],
+        {
+            "gradient steps": ("iteration", ""),
+            "left of the way to the optimum": ("gap", ".1%"),
+            "MRR, %": ("mrr", PERCENT),
+        },
     )
 
 
@@ -104,33 +104,24 @@ def candidates_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def knowledge_table(found: Mapping[str, Mapping[str, Effects]]) -> Table:
     """Return what reaches a completer of what the lists know: typists, what it is told, effects."""
-    rows: list[list[Any]] = []
-    for setting, by_told in found.items():
-        for told, effects in by_told.items():
-            mean = over_seeds(effects)
-            rows.append(
-                [
-                    setting,
-                    told,
-                    mean["shown"],
-                    mean["static"],
-                    mean["gain"],
-                    [mean["dwell"], mean["low"], mean["high"]],
-                    mean["reranked"],
-                    mean["reranked gain"],
-                ]
-            )
-    columns = {
-        "typists": "",
-        "completer is told": "",
-        "shown, own": "100 .1f",
-        "static": PERCENT,
-        "feedback − static": POINTS,
-        "log − dwell twin": "100 {:+.2f} ({:+.2f} … {:+.2f})",
-        "re-ranked static": PERCENT,
-        "re-ranked feedback − static": POINTS,
-    }
-    return Table("MRR in percent, changes in points (simulated)", columns, rows)
+    return Table.of(
+        "MRR in percent, changes in points (simulated)",
+        [
+            {"setting": setting, "told": told, **over_seeds(effects)}
+            for setting, by_told in found.items()
+            for told, effects in by_told.items()
+        ],
+        {
+            "typists": ("setting", ""),
+            "completer is told": ("told", ""),
+            "shown, own": ("shown", "100 .1f"),
+            "static": ("static", PERCENT),
+            "feedback − static": ("gain", POINTS),
+            "log − dwell twin": (("dwell", "low", "high"), "100 {:+.2f} ({:+.2f} … {:+.2f})"),
+            "re-ranked static": ("reranked", PERCENT),
+            "re-ranked feedback − static": ("reranked gain", POINTS),
+        },
+    )
 
 
 def attention_table(found: Sequence[Attention]) -> Table:

@@ -133,56 +133,37 @@ def convergence_table(found: Sequence[Mapping[str, Any]]) -> Table:
 def together_table(found: Rows) -> Table:
     """Return implicit feedback, apps, and both in one fit."""
     against = {"feedback": "feedback", "appaware": "AppAware"}
-    columns = {"prefixes": "", "model": "", "MRR": PERCENT}
-    for name in against.values():
-        columns |= {f"over {name}": POINTS, f"p over {name}": "p"}
-    return Table(
+    columns = {"prefixes": ("prefixes", ""), "model": ("model", ""), "MRR": ("mrr", PERCENT)}
+    for key, name in against.items():
+        columns |= {
+            f"over {name}": (f"over {key}", POINTS),
+            f"p over {name}": (f"p over {key}", "p"),
+        }
+    return Table.of(
         "One fit with both kinds of signals, MPC, no gate: MRR in percent, changes in points",
+        found,
         columns,
-        [
-            [
-                row["prefixes"],
-                row["model"],
-                row["mrr"],
-                *(row[f"{what} {key}"] for key in against for what in ("over", "p over")),
-            ]
-            for row in found
-        ],
     )
 
 
 def real_pairs_table(found: Rows) -> Table:
     """Return what apps are worth on real query–app pairs, people held out."""
-    return Table(
+    return Table.of(
         f"{REAL_PAIRS} counting once; 0 where the query is not among the ten candidates. Change in "
         "points, each person counting once",
+        [{**row, "apps": "another's" if row["shuffled"] else "own"} for row in found],
         {
-            "ranked": "",
-            "held out": "",
-            "apps": "",
-            "characters": "",
-            "coverage": PERCENT,
-            "popularity": PERCENT,
-            "AppAware": PERCENT,
-            "change": POINTS,
-            "95 % interval": INTERVAL,
-            "p": "p",
+            "ranked": ("unit", ""),
+            "held out": ("held_out", ""),
+            "apps": ("apps", ""),
+            "characters": ("prefix_length", ""),
+            "coverage": ("coverage", PERCENT),
+            "popularity": ("standard", PERCENT),
+            "AppAware": ("appaware", PERCENT),
+            "change": ("difference", POINTS),
+            "95 % interval": (("low", "high"), INTERVAL),
+            "p": ("p_value", "p"),
         },
-        [
-            [
-                row["unit"],
-                row["held_out"],
-                "another's" if row["shuffled"] else "own",
-                row["prefix_length"],
-                row["coverage"],
-                row["standard"],
-                row["appaware"],
-                row["difference"],
-                [row["low"], row["high"]],
-                row["p_value"],
-            ]
-            for row in found
-        ],
         note="Popularity has learned a weight for each text where a training fold shows that it "
         "helps.",
     )

@@ -133,25 +133,16 @@ def losses_table(found: dict[str, dict[str, float]]) -> Table:
 
 def ceiling_table(found: list[dict[str, Any]]) -> Table:
     """Return who has an out-link and who of those is found."""
-    columns = [
-        "have an out-link, %",
-        "found at n = 3, %",
-        "found of those, %",
-        "published: have an out-link, at least, %",
-    ]
-    return Table(
+    return Table.of(
         "The ceiling by link types, density 0.01 (simulated)",
-        {"link types": "", **dict.fromkeys(columns, PERCENT)},
-        [
-            [
-                row["links"],
-                row["linked"],
-                row["found"],
-                row["found_of_linked"],
-                (PUBLISHED_RISK[row["links"]][-1] - 1.1) / 100,
-            ]
-            for row in found
-        ],
+        [row | {"least": (PUBLISHED_RISK[row["links"]][-1] - 1.1) / 100} for row in found],
+        {
+            "link types": ("links", ""),
+            "have an out-link, %": ("linked", PERCENT),
+            "found at n = 3, %": ("found", PERCENT),
+            "found of those, %": ("found_of_linked", PERCENT),
+            "published: have an out-link, at least, %": ("least", PERCENT),
+        },
     )
 
 

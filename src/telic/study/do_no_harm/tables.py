@@ -1,7 +1,6 @@
 """What users lose who change after fitting, and how often the gate opens."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,36 +23,19 @@ def verdicts_table(cases: Sequence[Case]) -> Table:
 
 def changes_table(cases: Sequence[Case]) -> Table:
     """Return what users gain after each change, without and with the running check."""
-
-    def gain(row: Mapping[str, Any], name: str) -> list[float]:
-        return [row[name], row[f"{name}_low"], row[f"{name}_high"]]
-
-    return Table(
+    return Table.of(
         "Points after the change, with 95 % intervals over users (simulated)",
+        [row for row in rows(cases) if row["gain"] or row["worst"]],
         {
-            "before": "",
-            "after": "",
-            "model": "",
-            "without the check": GAIN,
-            "with it": GAIN,
-            "held, %": "100 .0f",
-            "worst stretch without": ".2f",
-            "worst stretch with it": ".2f",
+            "before": ("before", ""),
+            "after": ("after", ""),
+            "model": ("model", ""),
+            "without the check": (("gain", "gain_low", "gain_high"), GAIN),
+            "with it": (("checked", "checked_low", "checked_high"), GAIN),
+            "held, %": ("held", "100 .0f"),
+            "worst stretch without": ("worst", ".2f"),
+            "worst stretch with it": ("worst_checked", ".2f"),
         },
-        [
-            [
-                row["before"],
-                row["after"],
-                row["model"],
-                gain(row, "gain"),
-                gain(row, "checked"),
-                row["held"],
-                row["worst"],
-                row["worst_checked"],
-            ]
-            for row in rows(cases)
-            if row["gain"] or row["worst"]
-        ],
         note="“Held” is the share of submissions whose gain or loss the check kept away. “Worst "
         "stretch” is the largest sum that any user lost over any stretch of submissions, in "
         "reciprocal rank. Where the fitted gate is closed for everybody there is no row.",

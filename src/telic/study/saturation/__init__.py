@@ -1,5 +1,6 @@
 """How far feedback may move suggestions, for simulated typists who look at lists or do not."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from telic.completion import BOUNDED, CAREFUL
@@ -52,43 +53,30 @@ def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
                     users=users,
                     seed=seed,
                 )
-                rows += [
-                    [
-                        r["kind"],
-                        protocol,
-                        seed,
-                        r["static"],
-                        r["bare"],
-                        r["served"],
-                        r["most"],
-                        r["by list"],
-                        r["by composition"],
-                    ]
-                    for r in found
-                ]
-        report.section(f"Fitted on typists of the setting {setting}")
-        report.text(_worst(rows))
-        report.table(
-            Table(
-                "What feedback is worth to typists whom the log does not know",
-                {
-                    "typists": "",
-                    "protocol": "",
-                    "log": "",
-                    "MRR static": "100 .2f",
-                    "everywhere": INTERVAL,
-                    "as served": INTERVAL,
-                    "most": ".1f",
-                    "by one list at most": ".1f",
-                    "by a composition at most": ".1f",
-                },
-                sorted(rows, key=lambda row: (row[2], [r[0] for r in rows].index(row[0]))),
-            )
+                rows += [{"protocol": protocol, "seed": seed, **row} for row in found]
+        kinds = [row["kind"] for row in rows]
+        table = Table.of(
+            "What feedback is worth to typists whom the log does not know",
+            sorted(rows, key=lambda row: (row["seed"], kinds.index(row["kind"]))),
+            {
+                "typists": ("kind", ""),
+                "protocol": ("protocol", ""),
+                "log": ("seed", ""),
+                "MRR static": ("static", "100 .2f"),
+                "everywhere": ("bare", INTERVAL),
+                "as served": ("served", INTERVAL),
+                "most": ("most", ".1f"),
+                "by one list at most": ("by list", ".1f"),
+                "by a composition at most": ("by composition", ".1f"),
+            },
         )
+        report.section(f"Fitted on typists of the setting {setting}")
+        report.text(_worst(table.rows))
+        report.table(table)
     return report
 
 
-def _worst(rows: list[list[Any]]) -> str:
+def _worst(rows: Sequence[Sequence[Any]]) -> str:
     """Say what the typists who lose most gain, under each protocol."""
     said = []
     for protocol in (CAREFUL.name, BOUNDED.name):
