@@ -25,7 +25,7 @@ from telic.study.do_no_harm.experiments import (
     letters_catalogue,
     tested_gains,
 )
-from telic.study.steps import Steps
+from telic.study.steps import SPREAD, Steps, each_log, spread
 
 DAY = 86_400 * 1_000_000
 NIGHTS = tuple(range(90, 365, 28))
@@ -85,17 +85,9 @@ def study(
     if seeds < 2:
         raise InputError(f"seeds is {seeds}, expected at least 2: a range is over seeds.")
     found = {
-        world: [
-            steps(
-                f"{world}, log {seed + 1} of {seeds}",
-                year_of_searches,
-                world=world,
-                users=users,
-                sessions=sessions,
-                seed=seed,
-            )
-            for seed in range(seeds)
-        ]
+        world: each_log(
+            *(steps, world, year_of_searches, seeds), world=world, users=users, sessions=sessions
+        )
         for world in WORLDS
     }
     fed_back = {
@@ -249,8 +241,7 @@ def _looking(attention: float, chosen: float) -> Any:
 
 def _share(logs: Sequence[dict[str, list[float]]], how: str, of: str) -> list[float]:
     """Mean, least and most over logs of a year's reciprocal rank, as a share of another's."""
-    shares = [float(np.mean(one[how]) / np.mean(one[of])) for one in logs]
-    return [float(np.mean(shares)), min(shares), max(shares)]
+    return spread([float(np.mean(one[how]) / np.mean(one[of])) for one in logs])
 
 
 def _sentence(
@@ -316,19 +307,14 @@ def _nights_table(logs: Sequence[dict[str, list[float]]]) -> Table:
 
 
 def _feedback_table(found: dict[str, list[dict[str, list[float]]]]) -> Table:
-    def gain(logs: Sequence[dict[str, list[float]]], how: str) -> list[float]:
-        gains = [_gain(one, how) for one in logs]
-        return [float(np.mean(gains)), min(gains), max(gains)]
-
-    spread = "100 {:+.2f} ({:+.2f} to {:+.2f})"
     return Table(
         "What feedback adds as it is served, in points of MRR over all keystrokes",
-        {"people": "", "MRR static": "100 .2f"} | dict.fromkeys(FEEDBACK, spread),
+        {"people": "", "MRR static": "100 .2f"} | dict.fromkeys(FEEDBACK, SPREAD),
         [
             [
                 look,
                 float(np.mean([one["static"] for one in logs])),
-                *(gain(logs, how) for how in FEEDBACK),
+                *(spread([_gain(one, how) for one in logs]) for how in FEEDBACK),
             ]
             for look, logs in found.items()
         ],

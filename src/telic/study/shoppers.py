@@ -19,7 +19,7 @@ from telic.simulate.dwell_controls import against_twin, tried
 from telic.simulate.log_marginals import PUBLISHED, Published
 from telic.simulate.replays import Told
 from telic.simulate.shoppers import SHOPPERS, goods_catalogue, simulate_shoppers
-from telic.study.steps import Steps
+from telic.study.steps import SPREAD, Steps, each_log, spread
 
 LOOKING = ("calibrated", "inattentive", "thorough")
 WANTING = ("calibrated", "all alike")
@@ -27,7 +27,6 @@ KNOWS: dict[Told, str] = {"all": "what people want", "nothing": "the log alone"}
 MODELS = ("adaqac-unp", "adaqac-batch", "adaqac-online")
 GROUPS = ("popularity", "personal", "session", "time", "match")
 SIGNALS = (*(f"+ {name}" for name in GROUPS[1:]), ALL)
-INTERVAL = "100 {:+.2f} ({:+.2f} to {:+.2f})"
 
 
 def study(steps: Steps, *, users: int = 60, compositions: int = 80, seeds: int = 5) -> Report:
@@ -46,10 +45,7 @@ def study(steps: Steps, *, users: int = 60, compositions: int = 80, seeds: int =
     size = {"users": users, "compositions": compositions}
 
     def each(name: str, made: Any, **options: Any) -> list[Any]:
-        return [
-            steps(f"{name}, log {seed + 1} of {seeds}", made, seed=seed, **options, **size)
-            for seed in range(seeds)
-        ]
+        return each_log(steps, name, made, seeds, **options, **size)
 
     reached = {name: each(f"{name}, marginals", logged, setting=name) for name in SHOPPERS}
     effects: dict[str, list[dict[str, float]]] = {}
@@ -59,7 +55,7 @@ def study(steps: Steps, *, users: int = 60, compositions: int = 80, seeds: int =
             label = f"{name}; the completer knows {words}"
             effects[label] = each(f"{label}, feedback", feedback, setting=name, told=told)
             found = each(f"{label}, as served", as_served, setting=name, told=told)
-            served.append([label, *(_over([one[model] for one in found]) for model in MODELS)])
+            served.append([label, *(spread([one[model] for one in found]) for model in MODELS)])
     worth = {name: each(f"{name}, signals", signals, setting=name) for name in WANTING}
     report = Report(
         "Other people: shoppers of a second simulator",
@@ -82,7 +78,7 @@ def study(steps: Steps, *, users: int = 60, compositions: int = 80, seeds: int =
     report.table(
         Table(
             "What feedback adds as it is served: MRR − static over all keystrokes",
-            {"shoppers": "", **dict.fromkeys(MODELS, INTERVAL)},
+            {"shoppers": "", **dict.fromkeys(MODELS, SPREAD)},
             served,
             "Under the protocol “careful”, with its gate and running check. Means over logs and, "
             "in brackets, the least and the most. Nobody looks at the lists in “inattentive”, so "
@@ -93,9 +89,9 @@ def study(steps: Steps, *, users: int = 60, compositions: int = 80, seeds: int =
     report.table(
         Table(
             "What signals add: MRR − static over all prefixes",
-            {"shoppers": "", **dict.fromkeys(SIGNALS, INTERVAL)},
+            {"shoppers": "", **dict.fromkeys(SIGNALS, SPREAD)},
             [
-                [name, *(_over([one[model] for one in logs]) for model in SIGNALS)]
+                [name, *(spread([one[model] for one in logs]) for model in SIGNALS)]
                 for name, logs in worth.items()
             ],
             "Means over logs and, in brackets, the least and the most. Each column but the last "
@@ -147,10 +143,6 @@ def signals(*, setting: str, users: int, compositions: int, seed: int) -> dict[s
 @lru_cache(maxsize=32)
 def _log(setting: str, users: int, compositions: int, seed: int) -> Any:
     return simulate_shoppers(users=users, compositions=compositions, setting=setting, seed=seed)
-
-
-def _over(gains: list[float]) -> list[float]:
-    return [float(np.mean(gains)), min(gains), max(gains)]
 
 
 def _marginals_table(reached: dict[str, list[dict[str, float]]]) -> Table:

@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from telic.study.code_fingerprint import fingerprint
 _OWN = re.compile(r".*-[0-9a-f]{16}\.json|.*-\d+-\d+\.parquet|auc-results\.jsonl")
 """Files that studies keep."""
 _TABLE = {field.name for field in fields(Table)}
+SPREAD = "100 {:+.2f} ({:+.2f} to {:+.2f})"
+"""Format of a change in points and the ends of its range."""
 
 
 class Steps:
@@ -100,6 +102,29 @@ class Steps:
             with atomic_path(file) as temporary:
                 temporary.write_text(content, encoding="utf-8")
         return _read(file.read_text(encoding="utf-8"))
+
+
+def each_log(
+    do: Callable[..., Any],
+    name: str,
+    make: Callable[..., Any],
+    logs: int,
+    /,
+    first: int = 0,
+    **settings: Any,
+) -> list[Any]:
+    """Make the same step of several simulated logs, one for each seed from the first on.
+
+    `do` is a `Steps`, or one with some settings bound.
+    """
+    return [
+        do(f"{name}, log {n + 1} of {logs}", make, seed=first + n, **settings) for n in range(logs)
+    ]
+
+
+def spread(values: Sequence[float]) -> list[float]:
+    """Return mean, least and most."""
+    return [float(np.mean(values)), min(values), max(values)]
 
 
 def _last_change(path: Path) -> Any:

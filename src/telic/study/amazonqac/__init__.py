@@ -19,7 +19,7 @@ from telic.errors import InputError
 from telic.evaluate import success_rate
 from telic.report import Report, Table
 from telic.study.amazonqac.rows import Source
-from telic.study.steps import Steps
+from telic.study.steps import SPREAD, Steps
 
 PUBLISHED = {
     "published: prefix tree (completr)": (0.285, 0.180),
@@ -204,7 +204,7 @@ def _results_table(results: list[dict[str, Any]]) -> Table:
             "": "",
             "S@10": ".3f",
             "MRR@10": ".3f",
-            "MRR − static, points": "100 {:+.2f} ({:+.2f} to {:+.2f})",
+            "MRR − static, points": SPREAD,
         },
         rows,
         "Intervals of 95 % over sessions. Published figures are of arXiv 2411.04129, learned from "

@@ -26,7 +26,7 @@ from telic.study.chapter2.tables import (
     users_table,
 )
 from telic.study.line_charts import lines_figure
-from telic.study.steps import Steps
+from telic.study.steps import Steps, each_log
 
 PROTOCOLS = (CAREFUL.name, PAPER.name)
 SETTINGS = ("inattentive", "calibrated", "readers")
@@ -127,10 +127,7 @@ def _controls(report: Report, do: Any, seeds: int) -> None:
             f"{value:g} attention" if name == "attention" else f"{value} typists"
             for name, value in settings.items()
         )
-        return [
-            do(f"{words}, log {seed + 1} of {logs}", run, experiment="dwell", seed=seed, **settings)
-            for seed in range(logs)
-        ]
+        return each_log(do, words, run, logs, experiment="dwell", **settings)
 
     report.section("Controls: do dwell times carry anything?")
     report.text(
@@ -141,16 +138,11 @@ def _controls(report: Report, do: Any, seeds: int) -> None:
     )
     report.table(controls_table({name: effects(seeds, setting=name) for name in SETTINGS}))
     known = {
-        name: [
-            do(
-                f"{name} typists, lists that know more, log {seed + 1} of {few}",
-                run,
-                experiment="knowledge",
-                setting=name,
-                seed=seed,
-            )
-            for seed in range(few)
-        ]
+        name: each_log(
+            *(do, f"{name} typists, lists that know more", run, few),
+            experiment="knowledge",
+            setting=name,
+        )
         for name in SETTINGS
     }
     report.section("Lists by a system that knows more")

@@ -26,7 +26,7 @@ from telic.study.chapter3.tables import (
     top_queries_table,
 )
 from telic.study.line_charts import lines_figure
-from telic.study.steps import Steps
+from telic.study.steps import Steps, each_log
 
 SWEEPS: dict[str, tuple[tuple[float, ...], str, str]] = {
     "l1": ((0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), "λ₁", "x"),
@@ -107,18 +107,13 @@ def _controls(report: Report, do: Callable[..., Any], seeds: int) -> None:
         (
             setting,
             relevance,
-            [
-                do(
-                    f"control: {setting}, {relevance}, log {seed + 1} of {seeds}",
-                    run,
-                    experiment="control",
-                    relevance=relevance,
-                    protocol=protocol,
-                    seed=seed,
-                    **phones,
-                )
-                for seed in range(seeds)
-            ],
+            each_log(
+                *(do, f"control: {setting}, {relevance}", run, seeds),
+                experiment="control",
+                relevance=relevance,
+                protocol=protocol,
+                **phones,
+            ),
         )
         for setting, relevance, protocol, phones in SETTINGS
     ]

@@ -7,12 +7,11 @@ from telic.completion import BOUNDED, CAREFUL
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.study.saturation.experiments import COMPOSITIONS, strangers
-from telic.study.steps import Steps
+from telic.study.steps import SPREAD, Steps
 
 FIRST_SEED = 2
 """The bounds were chosen on the seeds 0 and 1."""
 SETTINGS = ("calibrated", "readers")
-INTERVAL = "100 {:+.2f} ({:+.2f} to {:+.2f})"
 
 
 def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
@@ -63,8 +62,8 @@ def study(steps: Steps, *, users: int = 100, seeds: int = 2) -> Report:
                 "protocol": ("protocol", ""),
                 "log": ("seed", ""),
                 "MRR static": ("static", "100 .2f"),
-                "everywhere": ("bare", INTERVAL),
-                "as served": ("served", INTERVAL),
+                "everywhere": ("bare", SPREAD),
+                "as served": ("served", SPREAD),
                 "most": ("most", ".1f"),
                 "by one list at most": ("by list", ".1f"),
                 "by a composition at most": ("by composition", ".1f"),

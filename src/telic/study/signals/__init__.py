@@ -1,5 +1,6 @@
 """What sessions, time and people are worth, on real query logs and on simulated ones."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from telic.errors import InputError
 from telic.report import Report, Table
 from telic.study.signals.experiments import PHONES, WITHOUT, phones, real, simulated
 from telic.study.signals.real_logs import BING, UNIMOBILE, real_file
-from telic.study.steps import Steps
+from telic.study.steps import SPREAD, Steps, each_log
 
 TITLES = {BING: "Bing, by country (real)", UNIMOBILE: "UniMobile (real)"}
 PEOPLE = {BING: "countries, which stand for users", UNIMOBILE: "users"}
@@ -65,54 +66,29 @@ def study(
     if seeds < 2:
         raise InputError(f"seeds is {seeds}, expected at least 2: a range is over seeds.")
     logs = {name: real_file(name, data) for name in TITLES}
+
+    def do(step: str, make: Callable[..., Any], /, **settings: Any) -> SignalFindings:
+        return SignalFindings.from_json(steps(step, make, **settings))
+
+    def each(world: str, make: Callable[..., Any], **size: int) -> list[SignalFindings]:
+        return each_log(do, world, make, seeds, first=FIRST_SEED, world=world, **size)
+
     found = {
-        name: SignalFindings.from_json(steps(TITLES[name], real, name=name, file=file, seed=seed))
-        for name, file in logs.items()
+        name: do(TITLES[name], real, name=name, file=file, seed=seed) for name, file in logs.items()
     }
-    worlds = {
-        world: [
-            SignalFindings.from_json(
-                steps(
-                    f"{world}, log {i + 1} of {seeds}",
-                    simulated,
-                    world=world,
-                    users=users,
-                    sessions=sessions,
-                    seed=FIRST_SEED + i,
-                )
-            )
-            for i in range(seeds)
-        ]
-        for world in WITHOUT
-    }
+    worlds = {world: each(world, simulated, users=users, sessions=sessions) for world in WITHOUT}
     growing = {
-        size: SignalFindings.from_json(
-            steps(
-                f"{size} users",
-                simulated,
-                world="all causes",
-                users=size,
-                sessions=sessions,
-                seed=FIRST_SEED,
-            )
+        size: do(
+            *(f"{size} users", simulated),
+            world="all causes",
+            users=size,
+            sessions=sessions,
+            seed=FIRST_SEED,
         )
         for size in GROWING
     }
     with_apps = {
-        world: [
-            SignalFindings.from_json(
-                steps(
-                    f"{world}, log {i + 1} of {seeds}",
-                    phones,
-                    world=world,
-                    users=users // 2,
-                    compositions=compositions,
-                    seed=FIRST_SEED + i,
-                )
-            )
-            for i in range(seeds)
-        ]
-        for world in PHONES
+        world: each(world, phones, users=users // 2, compositions=compositions) for world in PHONES
     }
     report = Report("Sessions, time and people on query logs")
     for name, one in found.items():
@@ -161,7 +137,7 @@ def _worlds_table(worlds: dict[str, list[SignalFindings]]) -> Table:
         rows.append([world, *([sum(g) / len(g), min(g), max(g)] for g in gains)])
     return Table(
         "MRR − static by group, in worlds without a cause",
-        {"world": ""} | dict.fromkeys(models, "100 {:+.2f} ({:+.2f} to {:+.2f})"),
+        {"world": ""} | dict.fromkeys(models, SPREAD),
         rows,
         "Means over logs and, in brackets, the least and the most. Each column but the last is one "
         "group beside popularity, without a gate.",
@@ -179,7 +155,7 @@ def _apps_table(worlds: dict[str, list[SignalFindings]]) -> Table:
     names = ("+ personal", "+ apps", "+ apps, 1–3 characters", ALL, "control: apps exchanged")
     return Table(
         "MRR − static where apps are a cause, and where they are not",
-        {"world": ""} | dict.fromkeys(names, "100 {:+.2f} ({:+.2f} to {:+.2f})"),
+        {"world": ""} | dict.fromkeys(names, SPREAD),
         rows,
         "Means over logs and, in brackets, the least and the most. The last column is what the "
         "apps of somebody else seem to be worth beside learned popularity, without a gate.",
@@ -197,16 +173,18 @@ def _exchanged(found: SignalFindings, group: str) -> float:
 def _growing_table(growing: dict[int, SignalFindings]) -> Table:
     models = ("+ time", "+ personal", "+ session", ALL)
     columns: dict[str, str] = {"users": ",", "submissions": ",", "MRR static": "100 .2f"}
-    rows: list[list[Any]] = []
-    for size, one in growing.items():
-        row = [one.row(model) for model in models]
-        rows.append(
-            [size, one.facts["submissions"], one.row("static")["mrr"]]
-            + [[r["difference"], r["low"], r["high"]] for r in row]
-        )
+    rows = [
+        [
+            size,
+            one.facts["submissions"],
+            one.row("static")["mrr"],
+            *([one.row(model)[end] for end in ("difference", "low", "high")] for model in models),
+        ]
+        for size, one in growing.items()
+    ]
     return Table(
         "How much log makes a signal worth having",
-        columns | dict.fromkeys(models, "100 {:+.2f} ({:+.2f} to {:+.2f})"),
+        columns | dict.fromkeys(models, SPREAD),
         rows,
         "MRR − static over all prefixes, with 95 % intervals over users. Each row has "
         "the same kind of searchers, and more of them.",
