@@ -51,13 +51,8 @@ def above(source: str, table: PublishedTable, better: str, worse: str) -> Claim:
 
 def _found_near(tables: Tables, table: PublishedTable) -> Found:
     ours = _ours(tables, table)
-    return cases(
-        [
-            abs(ours[cell.data, cell.method] - cell.mean) <= 2 * cell.sd
-            for cell in table.cells
-            if (cell.data, cell.method) in ours
-        ]
-    )
+    pairs = [(ours.get((cell.data, cell.method)), cell) for cell in table.cells]
+    return cases([abs(own - cell.mean) <= 2 * cell.sd for own, cell in pairs if own is not None])
 
 
 def near(source: str, table: PublishedTable) -> Claim:

@@ -73,14 +73,7 @@ def made_by(data: DataSet, method: str, scaling: str) -> str:
         "scaling": scaling,
         "data": data.digest,
     }
-    steps = (
-        compare.one_run,
-        compare.search,
-        compare.scored,
-        compare.split,
-        compare.at_most,
-        load,
-    )
+    steps = (compare.one_run, compare.search, compare.scored, compare.split, compare.at_most, load)
     return fingerprint(
         *ours, *steps, telic.auc.feature_scaling, telic.evaluate.classification, settings=settings
     )
@@ -118,7 +111,7 @@ def ceiling(
             for method in CEILINGS:
                 # Unscaled columns of different size stall the iterative controls; the exact
                 # optimum shows what raw columns allow.
-                if scaling in ("raw",) and method != "exact":
+                if scaling == "raw" and method != "exact":
                     continue
                 try:
                     found = runs_of(rows, method, scaling, runs, results, label=rule)

@@ -1,6 +1,7 @@
 """Published AUC tables beside our own runs, the exact optimum and logistic regression."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,15 +41,15 @@ class Row(NamedTuple):
     method: str
     published: float
     published_sd: float
-    ours: float | None
-    ours_sd: float | None
-    exact: float | None
-    exact_sd: float | None
-    logistic: float | None
-    ceiling: float | None
+    ours: float | None = None
+    ours_sd: float | None = None
+    exact: float | None = None
+    exact_sd: float | None = None
+    logistic: float | None = None
+    ceiling: float | None = None
     """Best mean AUC of the exact optimum, pairwise hinge and logistic regression under every
     label rule and scaling tried."""
-    ceiling_rule: str
+    ceiling_rule: str = ""
     runs: int = 0
     """Runs behind `ours`: fewer than asked for where a file of results holds no more."""
 
@@ -60,10 +61,6 @@ class Row(NamedTuple):
         if self.ceiling is None:
             return None
         return self.published > self.ceiling + 2 * self.published_sd
-
-
-def _unrun(cell: Cell) -> Row:
-    return Row(*cell, None, None, None, None, None, None, "")
 
 
 def parse(methods: Sequence[str], text: str) -> tuple[Cell, ...]:
@@ -115,7 +112,7 @@ def rerun(
         cells = [cell for cell in table.cells if cell.data == name]
         given = load(name, data)
         if given is None:
-            rows += [_unrun(cell) for cell in cells]
+            rows += [Row(*cell) for cell in cells]
             continue
         progress(f"{name}: exact optimum and logistic regression")
         first = first_rule(name)
@@ -138,7 +135,7 @@ def rerun(
                     ours = runs_of(given, method, given.scaling, count, results, label=first)
             except NotStored:
                 if not ours:
-                    rows.append(_unrun(cell)._replace(ceiling=best, ceiling_rule=rule))
+                    rows.append(Row(*cell, ceiling=best, ceiling_rule=rule))
                     continue
             rows.append(
                 Row(
@@ -231,15 +228,10 @@ def study_of(
             f"{data_folder(data) / 'ml'}: not found. Set TELIC_DATA to the folder that holds "
             "ml/*.npz (CSR arrays data, indices, indptr, shape and labels y, y_raw)."
         )
-    stored = Results(results)
-    found = [
-        (
-            table,
-            rerun(table, results=stored, data=data, runs=runs, only=only, progress=steps.progress),
-        )
-        for table in tables
-    ]
-    return published_report(paper, found, runs)
+    again = partial(
+        rerun, results=Results(results), data=data, runs=runs, only=only, progress=steps.progress
+    )
+    return published_report(paper, [(table, again(table)) for table in tables], runs)
 
 
 def published_report(

@@ -1,6 +1,7 @@
 """What chapter 2 says, and how it is tried on simulated typists."""
 
 from functools import partial
+from typing import Any
 
 from telic.completion.fit.models import MODELS
 from telic.completion.learning.adaqac import CAREFUL, PAPER
@@ -17,8 +18,12 @@ MIDDLE = "7-9"
 """Characters of the prefix at which the published gains are largest."""
 
 
+def _last(tables: Tables, model: str, protocol: str, relevance: str) -> dict[str, Any]:
+    return tables.row(LAST, relevance=relevance, protocol=protocol, model=model)
+
+
 def _gain(tables: Tables, model: str, protocol: str, relevance: str = "mpc") -> Found:
-    row = tables.row(LAST, relevance=relevance, protocol=protocol, model=model)
+    row = _last(tables, model, protocol, relevance)
     return Found(row["change"], *row["95 % interval"])
 
 
@@ -41,14 +46,12 @@ def _gains_at_every_keystroke(tables: Tables, model: str) -> Found:
     return cases([change > 0 and p < 0.05 for change, p in changes])
 
 
-def _mrr(tables: Tables, model: str, relevance: str) -> float:
-    row = tables.row(LAST, relevance=relevance, protocol=CAREFUL.name, model=model)
-    return float(row["MRR"])
-
-
 def _ordered(tables: Tables) -> Found:
-    rows = [[_mrr(tables, model, name) for model in (BATCH, ONLINE, UNP)] for name in NAMES]
-    return cases([batch > online > unp for batch, online, unp in rows])
+    mrr = [
+        [_last(tables, model, CAREFUL.name, name)["MRR"] for model in (BATCH, ONLINE, UNP)]
+        for name in NAMES
+    ]
+    return cases([batch > online > unp for batch, online, unp in mrr])
 
 
 def _middle(tables: Tables) -> Found:
@@ -184,9 +187,7 @@ def _success(measure: str) -> Printed:
     }
 
     def ours(tables: Tables, relevance: str, model: str) -> float | None:
-        row = tables.row(LAST, relevance=relevance, protocol=CAREFUL.name, model=model)
-        value: float | None = row[measure]
-        return value
+        return _last(tables, model, CAREFUL.name, relevance)[measure]
 
     return Printed(
         ("Table 2.3", "Table 2.4"),

@@ -67,8 +67,7 @@ def _variants(tables: Tables) -> Found:
 
 
 def _swept(tables: Tables, label: str) -> dict[float, float]:
-    rows = tables.rows(f"AppAware (MPC) against {label},")
-    return {row[label]: row["MRR"] for row in rows}
+    return {row[label]: row["MRR"] for row in tables.rows(f"AppAware (MPC) against {label},")}
 
 
 def _best_at(tables: Tables) -> Found:
@@ -184,8 +183,7 @@ def _accuracy(measure: str) -> Printed:
     published = PUBLISHED if measure == "MRR" else PUBLISHED_SUCCESS[measure]
 
     def ours(tables: Tables, relevance: str, model: str) -> float | None:
-        value: float | None = tables.row(EVERY, relevance=relevance, model=model)[measure]
-        return value
+        return tables.row(EVERY, relevance=relevance, model=model)[measure]
 
     cells = {
         (relevance, model): value / 100

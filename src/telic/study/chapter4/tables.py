@@ -12,11 +12,7 @@ def saving_table(found: dict[str, Any]) -> Table:
         "Gradients that ASBCD needs with uniform sampling, divided by those with optimal sampling",
         {"data": "", "predicted": ".2f", "measured": ".2f", "at a relative gap of": ".1e"},
         [
-            [
-                name,
-                *(each[f"{kind}"] for kind in ("predicted_factor", "measured_factor")),
-                each["measured_at"],
-            ]
+            [name, *(each[key] for key in ("predicted_factor", "measured_factor", "measured_at"))]
             for name, each in found.items()
         ],
         note="Predicted: (nμ + L_M)/(nμ + L̄).",

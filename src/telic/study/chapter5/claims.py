@@ -1,7 +1,8 @@
 """What chapter 5 says, and how it is tried on its own three sets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 
 from telic.study.chapter5.experiments import LINEARISED, SETS
 from telic.study.chapter5.published import PUBLISHED_SIZES
@@ -32,13 +33,8 @@ def _before(one: float | None, other: float | None) -> bool:
 def _ahead(tables: Tables, place: int, sooner: str, later: Sequence[str]) -> Found:
     """Count the sets on which one is ahead of all others; where none gets there nobody is."""
     found = [_cells(tables, name, place) for name in SETS]
-    return cases(
-        [
-            all(_before(one[sooner], one[rival]) for rival in later)
-            for one in found
-            if any(one[method] is not None for method in (sooner, *later))
-        ]
-    )
+    reached = [one for one in found if any(one[name] is not None for name in (sooner, *later))]
+    return cases([all(_before(one[sooner], one[rival]) for rival in later) for one in reached])
 
 
 def _agree(tables: Tables) -> Found:
@@ -47,11 +43,8 @@ def _agree(tables: Tables) -> Found:
 
     def order(name: str, measure: str) -> list[str]:
         rows = [row for row in tables.rows(f"{name}: passes after") if row["method"] in compared]
-        never = float("inf")
-        return [
-            row["method"]
-            for row in sorted(rows, key=lambda row: never if row[measure] is None else row[measure])
-        ]
+        rows.sort(key=lambda row: inf if row[measure] is None else row[measure])
+        return [row["method"] for row in rows]
 
     return cases([order(name, "gap") == order(name, "Q") for name in SETS])
 
@@ -62,14 +55,14 @@ def _sizes(tables: Tables) -> Found:
     return cases(true)
 
 
-def _claim(source: str, says: str, ours: partial, note: str = "") -> Claim:
+def _claim(source: str, says: str, ours: Callable[[Tables], Found], note: str = "") -> Claim:
     return Claim(source, says, Cases(3, 3), ours, on=REAL, needs=NEEDS, note=note)
 
 
 _PASSES = "a pass is n component gradients, so each row that SVR-ADMM-D takes counts twice"
 _SINGLE = "SDCA-ADMM takes single rows, and each pays for a sweep over the graph"
 CLAIMS = (
-    _claim("Table 5.1", "rows and features of the three sets", partial(_sizes)),
+    _claim("Table 5.1", "rows and features of the three sets", _sizes),
     _claim(
         "Figure 5.1",
         "SVR-ADMM-D is first to a relative gap of 1e-3, by passes",
@@ -101,15 +94,14 @@ CLAIMS = (
     _claim(
         "Figure 5.1",
         "the gap and Q put STOC-, SA- and SVR-ADMM-D in the same order, by passes",
-        partial(_agree),
+        _agree,
         "by the passes after which each stays within 1e-3",
     ),
 )
 
 
 def _size(tables: Tables, name: str, column: str) -> float | None:
-    size: float | None = tables.row("Table 5.1", set=name)[column]
-    return size
+    return tables.row("Table 5.1", set=name)[column]
 
 
 PRINTED = (

@@ -33,7 +33,9 @@ from telic.study.claims import (
 
 RISK, PRECISION = "Risk, percent (simulated)", "Precision, percent (simulated)"
 PLAIN, COMPLETE = (f"Precision in percent (simulated), Table {n}" for n in ("7.2", "7.4"))
-REDUCTION = "Reduction rate, percent (simulated), Table 7.2"
+REDUCTION, BY_TYPES, OF_COMPLETE = (
+    f"Reduction rate, percent (simulated), Table {n}" for n in ("7.2", "7.3", "7.4")
+)
 RELEASES = "Precision by release at density"
 ALL_FOUR = max(PUBLISHED_RISK, key=len)
 SETS = len(PUBLISHED_RISK)
@@ -106,8 +108,7 @@ def _complete_keeps(tables: Tables) -> Found:
 
 
 def _precision(tables: Tables, release: str, at: str = FAR) -> float:
-    value: float = tables.row(RELEASES, **{"release, attack": release})[at]
-    return value
+    return tables.row(RELEASES, **{"release, attack": release})[at]
 
 
 def _obscurity(tables: Tables, release: str) -> Found:
@@ -245,14 +246,12 @@ CLAIMS = (
 
 
 def _of_links(tables: Tables, names: str, at: str, title: str) -> float | None:
-    value: float = tables.row(title, link_types=names)[at]
-    return value
+    return tables.row(title, link_types=names)[at]
 
 
 def _of_density(tables: Tables, density: str, at: str, title: str) -> float | None:
     rows = [row for row in tables.rows(title) if float(row["density"]) == float(density)]
-    value: float = rows[0][at]
-    return value
+    return rows[0][at]
 
 
 def _printed(
@@ -277,19 +276,7 @@ PRINTED = (
     _printed("Table 7.2", PLAIN, PUBLISHED_PLAIN, _PERCENT, _DENSITY),
     _printed("Table 7.2", REDUCTION, PUBLISHED_PLAIN_REDUCTION, _RATE, _DENSITY),
     _printed("Table 7.3", PRECISION, PUBLISHED_ATTACK, _PERCENT, _LINKS),
-    _printed(
-        "Table 7.3",
-        "Reduction rate, percent (simulated), Table 7.3",
-        PUBLISHED_ATTACK_REDUCTION,
-        _RATE,
-        _LINKS,
-    ),
+    _printed("Table 7.3", BY_TYPES, PUBLISHED_ATTACK_REDUCTION, _RATE, _LINKS),
     _printed("Table 7.4", COMPLETE, PUBLISHED_COMPLETE, _PERCENT, _DENSITY),
-    _printed(
-        "Table 7.4",
-        "Reduction rate, percent (simulated), Table 7.4",
-        PUBLISHED_COMPLETE_REDUCTION,
-        _RATE,
-        _DENSITY,
-    ),
+    _printed("Table 7.4", OF_COMPLETE, PUBLISHED_COMPLETE_REDUCTION, _RATE, _DENSITY),
 )
