@@ -39,19 +39,27 @@ NOTHING_FAILED = 0, 5
 LIMIT = 600  # seconds of one test; a change that makes a loop endless is seen by the clock
 LIBRARIES = ["numpy", "scipy.stats", "sklearn.linear_model", "numba", "pyarrow", "pandas", "pytest"]
 """What tests import that takes long: each test process is forked from one that has done so."""
-FLIPPED = {
-    ast.Lt: ">",
-    ast.Gt: "<",
-    ast.LtE: ">",
-    ast.GtE: "<",
-    ast.Eq: "!=",
-    ast.NotEq: "==",
-    ast.In: "not in",
-    ast.NotIn: "in",
-    ast.Is: "is not",
-    ast.IsNot: "is",
+CHANGED = {
+    ast.Lt: ("<", ">"),
+    ast.Gt: (">", "<"),
+    ast.LtE: ("<=", ">"),
+    ast.GtE: (">=", "<"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"),
+    ast.Pow: ("**", "*"),
+    ast.And: ("and", "or"),
+    ast.Or: ("or", "and"),
 }
-SWAPPED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Pow: "*"}
+"""Operators, and what takes their place."""
 
 
 class Change(NamedTuple):
@@ -89,32 +97,13 @@ def changes(path: Path) -> list[Change]:
         if text[start:end] != new:
             found.append(Change(str(path), start, end, new))
 
-    def between(left, right, old_new):
+    def between(left, right, old, new):
         """Replace the operator that stands between two nodes."""
         start, end = span(left)[1], span(right)[0]
-        old, new = old_new
         at = text.find(old, start, end)
         if at >= 0:
             add(at, at + len(old), new)
 
-    symbols = {
-        ast.Add: "+",
-        ast.Sub: "-",
-        ast.Mult: "*",
-        ast.Div: "/",
-        ast.FloorDiv: "//",
-        ast.Pow: "**",
-        ast.Lt: "<",
-        ast.Gt: ">",
-        ast.LtE: "<=",
-        ast.GtE: ">=",
-        ast.Eq: "==",
-        ast.NotEq: "!=",
-        ast.In: "in",
-        ast.NotIn: "not in",
-        ast.Is: "is",
-        ast.IsNot: "is not",
-    }
     tree = ast.parse(text)
     words = [part for part in map(_words, ast.walk(tree)) if part]
     counted = {id(inner) for node in ast.walk(tree) for inner in _numbers(node)}
@@ -123,18 +112,15 @@ def changes(path: Path) -> list[Change]:
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            kind = type(node.ops[0])
-            between(node.left, node.comparators[0], (symbols[kind], FLIPPED[kind]))
-        elif isinstance(node, ast.BinOp) and type(node.op) in SWAPPED and not _texts(node):
-            between(node.left, node.right, (symbols[type(node.op)], SWAPPED[type(node.op)]))
+            between(node.left, node.comparators[0], *CHANGED[type(node.ops[0])])
+        elif isinstance(node, ast.BinOp) and type(node.op) in CHANGED and not _texts(node):
+            between(node.left, node.right, *CHANGED[type(node.op)])
         elif isinstance(node, ast.BoolOp):
-            pair = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-            between(node.values[0], node.values[1], pair)
+            between(node.values[0], node.values[1], *CHANGED[type(node.op)])
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             add(*span(node), f"bool({ast.get_source_segment(text, node.operand)})")
-        elif isinstance(node, ast.AugAssign) and type(node.op) in SWAPPED:
-            kind = type(node.op)
-            between(node.target, node.value, (symbols[kind] + "=", SWAPPED[kind] + "="))
+        elif isinstance(node, ast.AugAssign) and type(node.op) in CHANGED:
+            between(node.target, node.value, *(f"{one}=" for one in CHANGED[type(node.op)]))
         elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise | ast.Continue):
             add(*span(node.test), "False")
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
