@@ -1,6 +1,7 @@
 """The data sets of all benchmarks: generated shapes, and real sets where they lie."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -8,6 +9,26 @@ from scipy import sparse
 from telic.auc.feature_scaling import Scaling
 from telic.data.data_sets import labelled_set, set_file
 from telic.simulate.text_corpora import e2006_like, rcv1_like
+
+
+def generated(name: str) -> tuple[Any, np.random.Generator]:
+    """Rows of a family and size, such as "iid 1,000 × 20", and what draws their targets."""
+    family, rows, _, columns = name.replace(",", "").split()
+    n, d = int(rows), int(columns)
+    rng = np.random.default_rng(n + d)
+    X: Any = rng.standard_normal((n, d))
+    if family == "correlated":
+        for j in range(1, d):
+            X[:, j] = 0.9 * X[:, j - 1] + 0.436 * X[:, j]
+    elif family == "heavy":
+        X = rng.standard_t(3, (n, d))
+    elif family == "counts":
+        X = rng.poisson(rng.gamma(1.0, 3.0, d), (n, d)).astype(float)
+    elif family == "sparse":
+        X = sparse.random(n, d, 0.05, "csr", random_state=rng)
+    elif family == "one-hot":
+        X = sparse.csr_matrix(np.eye(10)[rng.integers(0, 10, (n, d // 10))].reshape(n, d))
+    return X, rng
 
 
 @cache

@@ -8,7 +8,7 @@ import hashlib
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,18 +33,27 @@ class Run:
         if work:
             work.mkdir(parents=True, exist_ok=True)
 
-    def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """Take a finished piece (what JSON holds) from the folder, or make it.
+    def kept(self, name: str, make: Callable[..., Any], *given: Any) -> Any:
+        """Take a finished piece (what JSON holds) from the folder, or make it of what is given.
 
-        Nothing is taken over from other code of telic or of these pages, nor from other options.
+        A generator gives a list. Nothing is taken over from other code of telic or of these pages,
+        nor from other options.
         """
         file = self.work and self.work / f"{name.replace('/', '|')}-{self._made_by()}.json"
         if file and file.is_file():
             return json.loads(file.read_text(encoding="utf-8"))
-        content = json.dumps(make(), ensure_ascii=False)
+        content = json.dumps(make(*given), ensure_ascii=False, default=list)
         if file:
             file.write_text(content, encoding="utf-8")
         return json.loads(content)
+
+    def rows(self, parts: Mapping[str, Callable[..., Any]], *given: Any) -> list[list[Any]]:
+        """Take or make the rows of every part that is asked for, one part after the other."""
+        found = []
+        for name, make in parts.items():
+            if self.asks_for(name):
+                found += self.kept(name, make, *given)
+        return found
 
     def _made_by(self) -> str:
         options = {name: value for name, value in vars(self.options).items() if name != "only"}
@@ -77,6 +86,12 @@ def in_turn(repeat: int, calls: dict[str, Callable[[], Any]]) -> dict[str, float
         for name, call in calls.items():
             times[name].append(clock(call)[0])
     return {name: statistics.median(each) for name, each in times.items()}
+
+
+def megabytes(field: str, process: int | str = "self") -> float:
+    """Of memory of a process, by a field of its status: VmRSS now, VmHWM at most."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition(f"{field}:")[2].split()[0]) / 1e3
 
 
 def geometric_mean(rows: Iterable[Sequence[str]]) -> float:

@@ -104,3 +104,12 @@ def test_nothing_is_taken_over_from_other_code_or_options(tmp_path, monkeypatch)
 
 def test_a_grid_is_markdown():
     assert grid(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+
+
+def test_rows_are_those_of_the_parts_that_are_asked_for(tmp_path):
+    def counted(number):
+        yield from ([word, number] for word in "ab")
+
+    parts = {"one part": counted, "another": counted}
+    assert Run(tmp_path, only="one").rows(parts, 3) == [["a", 3], ["b", 3]]
+    assert Run(None, only="").rows(parts, 3) == [["a", 3], ["b", 3]] * 2

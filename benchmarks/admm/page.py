@@ -65,8 +65,8 @@ its inversion takes.
 {memory}"""
 
 
-def times(name: str, repeat: int, limit: float) -> dict[tuple[str, float], float | None]:
-    """Median CPU seconds of each solver to each level; None where the limit comes first."""
+def times(name: str, repeat: int, limit: float) -> list[tuple[str, float, float | None]]:
+    """Each solver, level and median CPU seconds; None where the limit comes first."""
     best = optimum(load(name))
     tell(f"{name}: P* = {best.objective:.12f}")
     found: dict[tuple[str, float], float | None] = {}
@@ -90,7 +90,7 @@ def times(name: str, repeat: int, limit: float) -> dict[tuple[str, float], float
         # An interior-point method has no use for a looser gap.
         found["CVXPY", LEVELS[0]] = found["CVXPY", LEVELS[1]]
         tell(f"  CVXPY ends at a relative gap of {SOLVERS['CVXPY'].gap:.1e}")
-    return found
+    return [(*key, seconds) for key, seconds in found.items()]
 
 
 def memory() -> list[list[str]]:
@@ -124,9 +124,7 @@ def page(run: Run) -> str:
     found = {}
     for name in SETS:
         if run.asks_for(name):
-            kept = run.kept(
-                name, lambda name=name: [[*k, v] for k, v in times(name, repeat, limit).items()]
-            )
+            kept = run.kept(name, times, name, repeat, limit)
             found[name] = {(solver, level): value for solver, level, value in kept}
     seconds, ratios = [], []
     for name in found:

@@ -3,7 +3,6 @@
 import time
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.linear_model import RidgeClassifier
@@ -24,18 +23,12 @@ BETA = 1e-4
 SPAM_PASSES = 60
 
 
-class Line(NamedTuple):
-    work: str
-    ours: float
-    yardstick: str
-    theirs: float
-    target: str
-
-    def cells(self):
-        ratio = f"{self.ours / self.theirs:.2g}"
-        missed = self.target != "–" and float(ratio) > float(self.target)
-        target = f"{self.target}: missed" if missed else self.target
-        return [self.work, _time(self.ours), self.yardstick, _time(self.theirs), ratio, target]
+def line(work: str, ours: float, yardstick: str, theirs: float, target: str) -> list[str]:
+    """A line of the table, the ratio and whether it is missed among its cells."""
+    ratio = f"{ours / theirs:.2g}"
+    missed = target != "–" and float(ratio) > float(target)
+    shown = f"{target}: missed" if missed else target
+    return [work, _time(ours), yardstick, _time(theirs), ratio, shown]
 
 
 def _time(seconds):
@@ -49,30 +42,31 @@ def _in_turn(repeat: int, *calls: Callable[[], object]) -> list[float]:
     return list(in_turn(repeat, dict(enumerate(calls))).values())
 
 
-def until(X, positive, beta, gap):
-    """A callback that ends a solver at a relative gap, and how long its looking took."""
+def to_gap(X, positive, beta, gap):
+    """What times a solver to a relative gap: median seconds, without those of looking."""
     best = objective(
         X, positive, conjugate_gradient(X, positive, beta=beta, tol=1e-13).coef, beta=beta
     )
-    looked = [0.0]
 
-    def look(passes, w):
-        start = time.process_time()
-        reached = objective(X, positive, w, beta=beta) / best - 1 <= gap
-        looked[0] += time.process_time() - start
-        return reached
+    def seconds(repeat, solver, **options):
+        taken = []
+        for seed in range(repeat + 1):
+            looked = 0.0
 
-    return look, looked
+            def look(passes, w):
+                nonlocal looked
+                start = time.process_time()
+                reached = objective(X, positive, w, beta=beta) / best - 1 <= gap
+                looked += time.process_time() - start
+                return reached
 
+            start = time.process_time()
+            rng = np.random.default_rng(seed)
+            solver(X, positive, beta=beta, rng=rng, callback=look, **options)
+            taken.append(time.process_time() - start - looked)
+        return float(np.median(taken[1:]))
 
-def solver_seconds(repeat, run, look, looked):
-    taken = []
-    for seed in range(repeat + 1):
-        looked[0] = 0.0
-        start = time.process_time()
-        run(look, np.random.default_rng(seed))
-        taken.append(time.process_time() - start - looked[0])
-    return float(np.median(taken[1:]))
+    return seconds
 
 
 def dense_lines(repeat):
@@ -88,45 +82,26 @@ def dense_lines(repeat):
         lambda: ridge.fit(X, positive),
         lambda: X.T @ X,
     )
-    yield Line(f"exact, {name}", ours, "RidgeClassifier(cholesky)", theirs, "0.3")
-    yield Line(f"exact, {name}", ours, "X.T @ X", gram, "2")
+    yield line(f"exact, {name}", ours, "RidgeClassifier(cholesky)", theirs, "0.3")
+    yield line(f"exact, {name}", ours, "X.T @ X", gram, "2")
     v, rng = np.ones(X.shape[1]), np.random.default_rng(0)
     ours, product = _in_turn(
         repeat, lambda: spam(X, positive, beta=BETA, passes=1, rng=rng), lambda: X @ v
     )
-    yield Line(f"SPAM-L2, n steps, {name}", ours, "X @ v", product, "8")
+    yield line(f"SPAM-L2, n steps, {name}", ours, "X @ v", product, "8")
     (gradient,) = _in_turn(
         repeat, lambda: loss_gradient(X, positive, X @ v, class_means(X, positive))
     )
     for beta in (1e-4, 1e-6):
-        look, looked = until(X, positive, beta, 1e-3)
-        fast = solver_seconds(
-            repeat,
-            lambda look, rng, b=beta: vrspam(X, positive, beta=b, rng=rng, callback=look),
-            look,
-            looked,
-        )
-        slow = solver_seconds(
-            1,
-            lambda look, rng, b=beta: spam(
-                X, positive, beta=b, passes=SPAM_PASSES, rng=rng, callback=look
-            ),
-            look,
-            looked,
-        )
-        printed = solver_seconds(
-            1,
-            lambda look, rng, b=beta: spam(
-                X, positive, beta=b, passes=SPAM_PASSES, center=False, rng=rng, callback=look
-            ),
-            look,
-            looked,
-        )
+        seconds = to_gap(X, positive, beta, 1e-3)
+        fast = seconds(repeat, vrspam)
+        slow = seconds(1, spam, passes=SPAM_PASSES)
+        printed = seconds(1, spam, passes=SPAM_PASSES, center=False)
         work = f"VRSPAM to a gap of 1e-3, {name}, beta {beta:g}"
-        yield Line(work, fast, f"SPAM, centred (at most {SPAM_PASSES} passes)", slow, "0.15")
-        yield Line(work, fast, f"SPAM, not centred (at most {SPAM_PASSES} passes)", printed, "0.15")
+        yield line(work, fast, f"SPAM, centred (at most {SPAM_PASSES} passes)", slow, "0.15")
+        yield line(work, fast, f"SPAM, not centred (at most {SPAM_PASSES} passes)", printed, "0.15")
         bound = f"bound on the ratio above: class means and one gradient, beta {beta:g}"
-        yield Line(bound, gradient, f"SPAM, centred (at most {SPAM_PASSES} passes)", slow, "–")
+        yield line(bound, gradient, f"SPAM, centred (at most {SPAM_PASSES} passes)", slow, "–")
 
 
 def balanced_ridge(X, positive, beta, **options):
@@ -163,24 +138,23 @@ def wide_lines(repeat):
             sets[f"{name}, {X.shape[0]:,} × {X.shape[1]:,} sparse"] = X, y > 0
     for name, (X, positive) in sets.items():
         for beta in (1e-2, 1e-4):
-            found = ExactAUC(beta, tol=1e-12).fit(X, positive)
-            best = objective(X, positive, found.coef_.ravel(), beta=beta)
+            yield wide_line(repeat, f"{name}, beta {beta:g}", X, positive, beta)
 
-            def ridge(tol, X=X, positive=positive, beta=beta):
-                return balanced_ridge(X, positive, beta, tol=tol)
 
-            tol = loosest(
-                lambda tol, ridge=ridge, X=X, positive=positive, beta=beta, best=best: ridge_gap(
-                    X, positive, beta, ridge(tol), best
-                )
-            )
-            ours, theirs = _in_turn(
-                repeat,
-                lambda X=X, positive=positive, beta=beta: ExactAUC(beta, tol=1e-6).fit(X, positive),
-                lambda ridge=ridge, tol=tol: ridge(tol),
-            )
-            work = f"ExactAUC, gap 1e-6, {name}, beta {beta:g}"
-            yield Line(work, ours, "RidgeClassifier(), gap 1e-6", theirs, "0.4")
+def wide_line(repeat, name, X, positive, beta):
+    """ExactAUC beside the ridge classifier, both to a gap of 1e-6."""
+    found = ExactAUC(beta, tol=1e-12).fit(X, positive)
+    best = objective(X, positive, found.coef_.ravel(), beta=beta)
+
+    def ridge(tol):
+        return balanced_ridge(X, positive, beta, tol=tol)
+
+    tol = loosest(lambda tol: ridge_gap(X, positive, beta, ridge(tol), best))
+    ours, theirs = _in_turn(
+        repeat, lambda: ExactAUC(beta, tol=1e-6).fit(X, positive), lambda: ridge(tol)
+    )
+    work = f"ExactAUC, gap 1e-6, {name}"
+    return line(work, ours, "RidgeClassifier(), gap 1e-6", theirs, "0.4")
 
 
 def sparse_lines(repeat):
@@ -200,15 +174,9 @@ def sparse_lines(repeat):
     )
     reached = conjugate_gradient(X, positive, beta=BETA, tol=1e-6).coef
     assert objective(X, positive, reached, beta=BETA) / best - 1 <= 1e-6
-    yield Line("cg, rcv1's shape, gap 1e-6", ours, "RidgeClassifier(sparse_cg)", theirs, "1")
-    look, looked = until(X, positive, BETA, 1e-6)
-    fast = solver_seconds(
-        repeat,
-        lambda look, rng: vrspam(X, positive, beta=BETA, rng=rng, callback=look),
-        look,
-        looked,
-    )
-    yield Line("VRSPAM-L2, rcv1's shape, gap 1e-6", fast, "cg above", ours, "3")
+    yield line("cg, rcv1's shape, gap 1e-6", ours, "RidgeClassifier(sparse_cg)", theirs, "1")
+    fast = to_gap(X, positive, BETA, 1e-6)(repeat, vrspam)
+    yield line("VRSPAM-L2, rcv1's shape, gap 1e-6", fast, "cg above", ours, "3")
 
 
 def stream_lines(repeat):
@@ -218,7 +186,7 @@ def stream_lines(repeat):
     for model, target in ((OPAUC(), 10), (OAM("seq"), 10), (OAM("gra"), 10), (SOLAM(), 1)):
         model.partial_fit(X, positive, classes=[False, True])
         (seconds,) = _in_turn(repeat, lambda m=model: m.partial_fit(X, positive))
-        yield Line(f"{model!r}, one row of d = 100", seconds / len(X), "1 µs", 1e-6, str(target))
+        yield line(f"{model!r}, one row of d = 100", seconds / len(X), "1 µs", 1e-6, str(target))
 
 
 def auc_lines(repeat):
@@ -228,13 +196,13 @@ def auc_lines(repeat):
     ours, theirs = _in_turn(
         min(repeat, 3), lambda: roc_auc(y, scores), lambda: roc_auc_score(y, scores)
     )
-    yield Line("AUC of 10,000,000 scores", ours, "roc_auc_score", theirs, "0.3")
+    yield line("AUC of 10,000,000 scores", ours, "roc_auc_score", theirs, "0.3")
 
 
 def rival_lines(repeat):
     """Time to the best linear AUC of each rival that is installed."""
     for work, ours, rival, theirs in rival_runs(repeat):
-        yield Line(work, ours, rival, theirs, "–")
+        yield line(work, ours, rival, theirs, "–")
 
 
 FILE = "auc-speed.md"
@@ -274,13 +242,5 @@ def page(run: Run) -> str:
     warnings.simplefilter("ignore")
     heads = ["work", "telic", "yardstick", "takes", "ratio", "target, at most"]
     parts = (dense_lines, wide_lines, sparse_lines, stream_lines, auc_lines, rival_lines)
-    rows = [
-        row
-        for lines in parts
-        if run.asks_for(lines.__name__)
-        for row in run.kept(
-            lines.__name__,
-            lambda lines=lines: [line.cells() for line in lines(run.options.repeat)],
-        )
-    ]
+    rows = run.rows({lines.__name__: lines for lines in parts}, run.options.repeat)
     return f"{TITLE}\n\n{grid(heads, rows)}\n{NOTES}"

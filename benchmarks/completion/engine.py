@@ -312,5 +312,5 @@ def page(run: Run) -> str:
     if (data_folder() / "qac").is_dir():
         text += QUALITY.format(most=MOST)
         columns = ["engine", *(f"MRR, {n}" for n in LENGTHS), "S@1", "S@3", "S@10", "saved"]
-        text += grid(columns, run.kept("quality", lambda: quality(data_folder(), options)))
+        text += grid(columns, run.kept("quality", quality, data_folder(), options))
     return text

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.completion.engine import places
-from benchmarks.form import Run, grid
+from benchmarks.form import Run, grid, megabytes
 from telic.completion import PrefixIndex, fold, index_in_pieces
 from telic.data.own_outputs import CHECKED
 from telic.data.saved_models import SETTLED
@@ -117,12 +117,6 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
-def resident() -> float:
-    """Megabytes of this process that are in memory."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1e3
-
-
 def looked_up(queries: int, folder: Path) -> dict[str, float | list[float]]:
     """Open the index and look prefixes up: microseconds, median and 99th percentile."""
     tiny = PrefixIndex.build(["a", "b"], [1, 2])
@@ -131,13 +125,13 @@ def looked_up(queries: int, folder: Path) -> dict[str, float | list[float]]:
     (folder / "index" / CHECKED).unlink(missing_ok=True)
     time.sleep(SETTLED / 1e9)  # or the first opening would not note what it checked
     found: dict[str, float | list[float]] = {}
-    before = resident()
+    before = megabytes("VmRSS")
     for opening in ("first", "open"):
         began = time.perf_counter()
         index = PrefixIndex.load(folder / "index")
         found[opening] = 1e3 * (time.perf_counter() - began)
     index.phrases(index.top("a"))
-    found["resident"] = resident() - before
+    found["resident"] = megabytes("VmRSS") - before
     for work, prefixes, k in asked(index, queries):
         calls: dict[str, Callable] = {
             "ids": lambda prefix, k=k: index.top(prefix, k),
@@ -205,7 +199,7 @@ def measured(names: int, queries: int) -> dict:
 
 def page(run: Run) -> str:
     """Return the page in Markdown."""
-    found = run.kept("index", lambda: measured(run.options.names, run.options.queries))
+    found = run.kept("index", measured, run.options.names, run.options.queries)
     rows = [
         ("size", f"{found['size']:.1f} B a string"),
         ("build, sort included", f"{found['seconds']:.1f} CPU s"),

@@ -288,5 +288,4 @@ def page(run: Run) -> str:
         "keystrokes": keystrokes,
         "signals": with_signals,
     }
-    rows = [row for name in parts if run.asks_for(name) for row in run.kept(name, parts[name])]
-    return HEAD + grid(["work", "target", "measured"], rows)
+    return HEAD + grid(["work", "target", "measured"], run.rows(parts))

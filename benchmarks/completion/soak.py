@@ -28,7 +28,7 @@ from sqlalchemy import create_engine, text
 
 from benchmarks.completion import power_loss
 from benchmarks.completion.keystrokes import made_up_completer
-from benchmarks.form import grid
+from benchmarks.form import grid, megabytes
 from telic.serve.callers.tenant_keys import add_key
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "serve"))
@@ -344,7 +344,7 @@ def store_fault(model, fault, seconds):
                 began, health, during = time.time(), Counter(), []
                 while time.time() < began + seconds:
                     during.extend(typist.type(50))
-                    health[status_of(where, "/healthz")] += 1
+                    health[asked(where, "/healthz")[0]] += 1
                     time.sleep(0.2)
                 ended = time.time()
             load.wait_for(40)
@@ -414,7 +414,7 @@ def fuzzed(rng):
 def fuzz(model, requests):
     found = Counter()
     with service(model, "--database", f"sqlite:///{model}-fuzz.sqlite") as (process, address, said):
-        before = resident(process)
+        before = megabytes("VmRSS", process.pid)
 
         def ask(seed):
             rng = random.Random(seed)
@@ -439,17 +439,11 @@ def fuzz(model, requests):
         bad = [status for status in found if status.startswith("5")]
         if bad or process.poll() is not None or any("Traceback" in line for line in said):
             raise RuntimeError(f"{found}, {said[-5:]}")
-        grown = resident(process) - before
+        grown = megabytes("VmRSS", process.pid) - before
         if grown > MOST_MB:
             raise RuntimeError(f"memory grew by {grown:.0f} MB")
     answers = ", ".join(f"{count:,} × {status}" for status, count in found.most_common())
     return f"no 5xx: {answers}; memory grew by {grown:.0f} MB"
-
-
-def resident(process):
-    """Megabytes of memory of a process."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1e3
 
 
 def idle(model, connections):
@@ -496,23 +490,21 @@ def idle(model, connections):
     return f"{cut:,.0f} cut; p50 / p99 of a keystroke in ms: {shown}"
 
 
-def ask_once(where, path):
+def asked(where, path):
+    """Return status and text of an answer."""
     connection = http.client.HTTPConnection(*where, timeout=30)
     connection.request("GET", path)
     answer = connection.getresponse()
     content = answer.read().decode()
     connection.close()
-    if answer.status != 200:
-        raise RuntimeError(f"{path}: {answer.status}")
+    return answer.status, content
+
+
+def ask_once(where, path):
+    status, content = asked(where, path)
+    if status != 200:
+        raise RuntimeError(f"{path}: {status}")
     return content
-
-
-def status_of(where, path):
-    connection = http.client.HTTPConnection(*where, timeout=30)
-    connection.request("GET", path)
-    status = connection.getresponse().status
-    connection.close()
-    return status
 
 
 class Typist:

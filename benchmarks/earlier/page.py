@@ -275,7 +275,7 @@ def page(run: Run) -> str:
 
         for name, line in LINES.items():
             if run.asks_for(name):
-                old, new = run.kept(name, lambda line=line: both(line))
+                old, new = run.kept(name, both, line)
                 rows.append([name, f"{old:.3f}", f"{new:.3f}", f"{new / old:.2f}"])
                 print(*rows[-1], sep=" | ", flush=True)
     head = HEAD.format(

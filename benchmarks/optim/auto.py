@@ -51,10 +51,7 @@ def page(run: Run) -> str:
         key = f"{name}, {problem.l1:g}, {problem.l2:g}"
         if not run.asks_for(key):
             continue
-        seconds = run.kept(
-            key,
-            lambda problem=problem: {each: _seconds(problem, each, tol, limit) for each in METHODS},
-        )
+        seconds = run.kept(key, _seconds, problem, tol, limit)
         fastest = min(value for value in seconds.values() if value is not None)
         ratio = (seconds[chosen] or limit) / fastest
         ratios.append(ratio)
@@ -114,7 +111,11 @@ def _grid() -> Iterator[tuple[str, Problem]]:
         yield "logistic, sparse 1,000 × 50,000", make_problem(wide, y, l1=l1, l2=l2)
 
 
-def _seconds(problem, method, tol, limit):
+def _seconds(problem, tol, limit):
+    return {method: _seconds_of(problem, method, tol, limit) for method in METHODS}
+
+
+def _seconds_of(problem, method, tol, limit):
     if (method == "sdca" and problem.l2 == 0) or (method == "gram" and problem.design.d > 2000):
         return None
     began = time.process_time()

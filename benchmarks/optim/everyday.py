@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
+from benchmarks.datasets import generated
 from benchmarks.form import Run, geometric_mean, grid
 from telic.data.data_sets import labelled_set
 from telic.optim import ElasticNetClassifier, ElasticNetRegressor, minimize
@@ -42,22 +43,8 @@ def data(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
     """X, a target and labels of a set; generated targets come from a sparse linear model."""
     if "×" not in name:
         return _real(name)
-    family, n, _, d = name.split()
-    n, d = int(n.replace(",", "")), int(d)
-    rng = np.random.default_rng(n + d)
-    X: Any = rng.standard_normal((n, d))
-    if family == "correlated":
-        for j in range(1, d):
-            X[:, j] = 0.9 * X[:, j - 1] + 0.436 * X[:, j]
-    elif family == "heavy":
-        X = rng.standard_t(3, (n, d))
-    elif family == "counts":
-        X = rng.poisson(rng.gamma(1.0, 3.0, d), (n, d)).astype(float)
-    elif family == "sparse":
-        X = sparse.random(n, d, 0.05, "csr", random_state=rng)
-    elif family == "one-hot":
-        X = np.eye(10)[rng.integers(0, 10, (n, d // 10))].reshape(n, d)
-        X = sparse.csr_matrix(X)
+    X, rng = generated(name)
+    n, d = X.shape
     if isinstance(X, np.ndarray):
         X = (X - X.mean(axis=0)) / X.std(axis=0)
     signal = X @ (rng.standard_normal(d) * (rng.random(d) < 0.3))
@@ -226,10 +213,7 @@ def _fitted(model: Any, X: Any, y: np.ndarray) -> Any:
 def everyday_rows(half: str, run: Run) -> list[list[str]]:
     """Lines of one half of the sets, those first that we lose."""
     rows = [
-        run.kept(
-            f"{problem.name}, {problem.data}",
-            lambda problem=problem: list(compare(problem, run.options.repeat)),
-        )
+        run.kept(f"{problem.name}, {problem.data}", compare, problem, run.options.repeat)
         for problem in problems(half)
     ]
     return sorted(rows, key=lambda line: -float(line[-1]))

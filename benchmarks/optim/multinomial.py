@@ -146,11 +146,11 @@ def sets() -> dict[str, Callable[[], tuple[Any, np.ndarray]]]:
         return X if X.shape[1] > 10_000 else X.toarray(), y
 
     loaders = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
-    found = {name: lambda load=load: bundled(load) for name, load in loaders.items()}
-    found |= {f"made up {name}": lambda name=name: made_up(name) for name in MADE_UP}
+    found = {name: partial(bundled, load) for name, load in loaders.items()}
+    found |= {f"made up {name}": partial(made_up, name) for name in MADE_UP}
     for name, rows in (("mnist", 2_000), ("covtype", 10_000), ("news20", 2_000)):
         if set_file(name).is_file():
-            found[f"{name}, {rows:,} rows"] = lambda name=name, rows=rows: read(name, rows)
+            found[f"{name}, {rows:,} rows"] = partial(read, name, rows)
     return found
 
 
@@ -163,7 +163,7 @@ def compare(name: str, strength: float, task: Task, run: Run) -> list[str]:
         began = time.process_time()
         for tol in TOLERANCES:
             if task.objective(*solve(tol)) - least <= GAP * task.null:
-                calls[solver] = lambda solve=solve, tol=tol: solve(tol)
+                calls[solver] = partial(solve, tol)
                 break
             if time.process_time() - began > run.options.limit:
                 break
@@ -212,7 +212,7 @@ def page(run: Run) -> str:
                     continue  # adelie takes no sparse matrix of several classes
                 task = Task(X, y, strength * strongest(X, y, grouped), grouped)
                 key = f"{name}, {strength:g}, {'together' if grouped else 'each'}"
-                rows.append(run.kept(key, partial(compare, name, strength, task, run)))
+                rows.append(run.kept(key, compare, name, strength, task, run))
     rows.sort(key=lambda row: -float(row[-1]))
     text = TEXT.format(
         repeat=run.options.repeat,

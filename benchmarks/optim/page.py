@@ -71,5 +71,5 @@ def page(run: Run) -> str:
     )
     for name, words, head, measure in parts:
         if run.asks_for(name):
-            text += words + grid(head, run.kept(name, lambda measure=measure: list(measure())))
+            text += words + grid(head, run.kept(name, measure))
     return text

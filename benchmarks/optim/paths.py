@@ -4,11 +4,13 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks.datasets import generated
 from benchmarks.form import Run, geometric_mean, grid, in_turn
 from telic.optim import ElasticNet, make_problem, solve_path
 from telic.optim.penalties import group_penalty
@@ -80,17 +82,8 @@ class Path:
 
 def features(name: str) -> tuple[Any, np.ndarray]:
     """Return X, and a score of its rows with a deviation of 1, from a sparse linear model."""
-    family, rows, _, columns = name.replace(",", "").split()
-    n, d = int(rows), int(columns)
-    rng = np.random.default_rng(n + d)
-    X: Any = rng.standard_normal((n, d))
-    if family == "correlated":
-        for j in range(1, d):
-            X[:, j] = 0.9 * X[:, j - 1] + 0.436 * X[:, j]
-    elif family == "sparse":
-        X = sparse.random(n, d, 0.05, "csr", random_state=rng)
-    elif family == "one-hot":
-        X = sparse.csr_matrix(np.eye(10)[rng.integers(0, 10, (n, d // 10))].reshape(n, d))
+    X, rng = generated(name)
+    d = X.shape[1]
     score = X @ (rng.standard_normal(d) * (rng.random(d) < 0.3))
     return X, (score - score.mean()) / score.std()
 
@@ -178,8 +171,9 @@ def grouped(name: str, loss: str) -> Path:
     return Path(problem, penalties, {"telic": _ours(X, y, loss, penalties), "adelie": rival})
 
 
-def compare(work: str, name: str, path: Path, run: Run) -> tuple[str, ...]:
+def compare(work: str, name: str, make: Callable[[], Path], run: Run) -> tuple[str, ...]:
     """A line of the table."""
+    path = make()
     least = path.objectives(*path.solvers["telic"](1e-10))
     calls = {}
     for solver, solve in path.solvers.items():
@@ -187,7 +181,7 @@ def compare(work: str, name: str, path: Path, run: Run) -> tuple[str, ...]:
             began = time.process_time()
             excess = path.objectives(*solve(tol)) - least
             if excess.max() <= GAP * least[0]:
-                calls[solver] = lambda solve=solve, tol=tol: solve(tol)
+                calls[solver] = partial(solve, tol)
                 break
             if time.process_time() - began > run.options.limit:
                 break
@@ -211,15 +205,15 @@ def page(run: Run) -> str:
     for name in LOG_LINK:
         for loss in ("poisson", "gamma", "tweedie"):
             key = f"{loss.capitalize()} elastic net", name
-            makers[key] = lambda name=name, loss=loss: log_link(name, loss)
+            makers[key] = partial(log_link, name, loss)
     for name in GROUPS + HELD_BACK:
         for loss in ("squared", "logistic"):
             key = f"group elastic net, {loss} loss", f"{name} *" if name in GROUPS else name
-            makers[key] = lambda name=name, loss=loss: grouped(name, loss)
+            makers[key] = partial(grouped, name, loss)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = [
-            run.kept(", ".join(key), lambda key=key, make=make: compare(*key, make(), run))
+            run.kept(", ".join(key), compare, *key, make, run)
             for key, make in makers.items()
             if run.asks_for(", ".join(key))
         ]

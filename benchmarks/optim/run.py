@@ -4,6 +4,7 @@ import statistics
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 
@@ -65,12 +66,7 @@ HEAD = (
 
 def speed_rows(run: Run) -> list[list[str]]:
     """Return the lines of the speed table; a rival that needs more than the limit counts as it."""
-    return [
-        row
-        for work in TABLE
-        if run.asks_for(work.name)
-        for row in run.kept(work.name, lambda work=work: list(_compare(work, run.options)))
-    ]
+    return run.rows({work.name: partial(_compare, work, run.options) for work in TABLE})
 
 
 def _names(work: Work) -> set[str]:

@@ -4,8 +4,6 @@ The detector is `telic.privacy.detect_fakes`: it is told the truth of other link
 it knows more than an intruder. The goal is an AUC of at most .60 for every link type.
 """
 
-from functools import partial
-
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -101,8 +99,8 @@ def page(run: Run) -> str:
         for name, step in RELEASES.items():
             if not run.asks_for(name):
                 continue
-            make = partial(detected, network, step, seeds)
-            means = np.mean(run.kept(f"{label} {name}", make), axis=0)
+            found = run.kept(f"{label} {name}", detected, network, step, seeds)
+            means = np.mean(found, axis=0)
             met = "yes" if max(means) <= GOAL else "**no**"
             rows[name].append(f"{np.mean(means):.2f}, {max(means):.2f}: {met}")
     text = head + grid(
@@ -127,7 +125,7 @@ def page(run: Run) -> str:
             *(
                 f"{right:.1%}, {empty:.1%}"
                 for right, empty in run.kept(
-                    f"attack {name}", partial(attacked, group, RELEASES[name], seeds)
+                    f"attack {name}", attacked, group, RELEASES[name], seeds
                 )
             ),
         ]

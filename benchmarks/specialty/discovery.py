@@ -7,7 +7,6 @@ such as --only "report panels", so that processes can share the work by a common
 
 import time
 from contextlib import ExitStack
-from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -113,8 +112,7 @@ def report(asked):
                         continue
                     name = f"report {family} {seed} {control} {method}"
                     if asked.asks_for(name):
-                        work = partial(run, family, seed, control, options)
-                        found[method].append(asked.kept(name, work))
+                        found[method].append(asked.kept(name, run, family, seed, control, options))
     return found
 
 
@@ -127,8 +125,8 @@ def choose(asked):
                 for control in ("none", "lean"):
                     name = f"choose {family} {seed} {control} {change}"
                     if asked.asks_for(name):
-                        work = partial(changed, settings, family, seed, control)
-                        found[change].append(asked.kept(name, work))
+                        line = asked.kept(name, changed, settings, family, seed, control)
+                        found[change].append(line)
     return found
 
 

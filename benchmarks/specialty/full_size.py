@@ -101,10 +101,5 @@ def page(run: Run) -> str:
         log = (run.work or Path(temporary)) / "log"
         if not log.exists():
             simulate_hospital(log)
-        rows = [
-            row
-            for name, measure in PARTS.items()
-            if run.asks_for(name)
-            for row in run.kept(name, lambda measure=measure: measure(log))
-        ]
+        rows = run.rows(PARTS, log)
     return HEAD + grid(["what", "target", "measured", ""], rows)

@@ -4,7 +4,6 @@ The three constants are tried on the half of the hospitals that they are chosen 
 half is measured once, with the control.
 """
 
-from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -54,9 +53,7 @@ def choose(asked):
         return [counts(hospital, found, constants) for constants in TRIED]
 
     return {
-        (family, seed): asked.kept(
-            f"choose-{family}-{seed}", partial(under_constants, family, seed)
-        )
+        (family, seed): asked.kept(f"choose-{family}-{seed}", under_constants, family, seed)
         for family in CHOSEN_ON
         for seed in CHOOSING
     }
@@ -70,7 +67,7 @@ def report(asked):
 
     return {
         (family, seed, snooping): asked.kept(
-            f"report-{family}-{seed}-{snooping}", partial(one, family, seed, snooping)
+            f"report-{family}-{seed}-{snooping}", one, family, seed, snooping
         )
         for family in FAMILIES
         for seed in REPORTED
