@@ -42,8 +42,7 @@ class Family:
         def timed() -> float:
             settings = self._settings(best, multiple)
             began = time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
                 result = solve_admm(
                     best.problem,
                     tol=0.0,
@@ -77,8 +76,7 @@ class Family:
                 hit.append((record.seconds, record.passes))
             return bool(hit) or record.seconds > limit
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             try:
                 solve_admm(
                     best.problem,

@@ -124,8 +124,7 @@ def _seconds_of(problem, method, tol, limit):
         return time.process_time() - began > limit
 
     times = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         for _ in range(3):  # the first run may compile
             began = time.process_time()
             result = solve(problem, method=method, tol=tol, max_passes=1e5, callback=too_long)

@@ -205,8 +205,7 @@ def compare(problem: Problem, repeat: int) -> tuple[str, ...]:
 
 
 def _fitted(model: Any, X: Any, y: np.ndarray) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return model.fit(X, y)
 
 

@@ -17,7 +17,7 @@ METHODS = ("asbcd", "saga", "svrg", "mrbcd", "sgd", "sbcd", "sdca", "prox_newton
 
 def memory_rows():
     """Yield the lines of the table under `HEAD`."""
-    for name, l1, l2 in (("rcv1", 1e-4, 1e-4), ("covtype", 1e-4, 1e-4)):
+    for name in ("rcv1", "covtype"):
         data = getattr(datasets, name)()
         if data is None:
             continue
@@ -30,9 +30,9 @@ def memory_rows():
             sizes = [d] if method == "gram" else [0]
             with warnings.catch_warnings(), _working_sets(sizes):
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                _solve(design, data[1], l1, l2, method)  # compiles
+                _solve(design, data[1], method)  # compiles
                 tracemalloc.start()
-                _solve(design, data[1], l1, l2, method)
+                _solve(design, data[1], method)
                 peak = tracemalloc.get_traced_memory()[1]
                 tracemalloc.stop()
             limit = 8 * (3 * n + 6 * d)
@@ -60,6 +60,6 @@ def _working_sets(sizes):
     return mock.patch.object(WorkingGram, "extend", noted)
 
 
-def _solve(design, y, l1, l2, method):
-    problem = make_problem(design, y, l1=l1, l2=l2)
+def _solve(design, y, method):
+    problem = make_problem(design, y, l1=1e-4, l2=1e-4)
     solve(problem, method=method, tol=1e-4, max_passes=6)

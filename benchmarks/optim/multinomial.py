@@ -201,8 +201,7 @@ def verdict(rival: str, target: float, rows: list[list[str]]) -> str:
 def page(run: Run) -> str:
     """Return the page in Markdown."""
     rows: list[list[str]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for name, make in sets().items():
             if not run.asks_for(name):
                 continue

@@ -210,8 +210,7 @@ def page(run: Run) -> str:
         for loss in ("squared", "logistic"):
             key = f"group elastic net, {loss} loss", f"{name} *" if name in GROUPS else name
             makers[key] = partial(grouped, name, loss)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         rows = [
             run.kept(", ".join(key), compare, *key, make, run)
             for key, make in makers.items()

@@ -117,8 +117,7 @@ def _compare(work, options):
 
 
 def _run(objective, name, effort):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         began = time.process_time()
         w = EFFORTS[name][0](objective, effort)
         return time.process_time() - began, w

@@ -135,8 +135,7 @@ def _machine(repeat):
 
 def _compared(run, module, pool, repeat):
     wall, path = {1: [], 2: []}, []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.filterwarnings("ignore", message=".*delayed. should be used with")
         run(2)
         for _ in range(repeat):
@@ -170,8 +169,7 @@ def _beside(run, count, repeat):
     barrier, seconds = fork.Barrier(count), fork.SimpleQueue()
 
     def work():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             for _ in range(repeat):
                 barrier.wait()
                 began = time.perf_counter()

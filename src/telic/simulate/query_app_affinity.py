@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data.query_app_pairs import read_pairs
-from telic.errors import InputError
 from telic.simulate.catalogue import Catalogue
+from telic.simulate.counts import at_least_one
 
 PHRASES_PER_APP = 12
 
@@ -46,8 +46,7 @@ def made_up_affinity(catalogue: Catalogue, *, apps: int = 300, seed: int = 0) ->
     Twelve phrases an app, the k-th with odds 1/k; an app's odds of being installed fall as
     ``rank ** -0.8``. Both are free parameters, not measured ones.
     """
-    if apps < 1:
-        raise InputError(f"apps is {apps}, expected at least 1.")
+    at_least_one(apps=apps)
     rng = np.random.default_rng(seed)
     size = min(PHRASES_PER_APP, len(catalogue.phrases))
     draw = np.sqrt(catalogue.weights)

@@ -6,6 +6,7 @@ import numpy as np
 
 from telic.data.queries import QueryLog
 from telic.errors import InputError
+from telic.simulate.counts import at_least_one
 
 HOUR = 3600 * 1_000_000
 BEGIN = 1_767_225_600_000_000  # Thursday, 1 January 2026
@@ -94,10 +95,7 @@ def searchers(
     >>> len(log.users), len(log.query) >= 6
     (3, True)
     """
-    counts = {"users": users, "sessions": sessions, "nouns": nouns, "days": days}
-    for name, number in counts.items():
-        if number < 1:
-            raise InputError(f"{name} is {number}, expected at least 1.")
+    at_least_one(users=users, sessions=sessions, nouns=nouns, days=days)
     if not 0 <= moves < np.inf:
         raise InputError(f"moves is {moves}, expected a number from 0.")
     rng = np.random.default_rng(seed)
@@ -144,10 +142,8 @@ def searchers(
                 now = causes_of(at)
                 if turn:
                     own = said[-1]
-                    draw = rng.choice(
-                        5,
-                        p=_shares(now.refine, now.sibling, now.associated, now.repeat),
-                    )
+                    shares = now.refine, now.sibling, now.associated, now.repeat
+                    draw = rng.choice(5, p=[*shares, max(1 - sum(shares), 0.0)])
                     if draw == 0 and len(own) < 3:
                         said.append((*own, int(nouns + 8 * own[0] + rng.choice(8, p=_zipf(8)))))
                     elif draw == 1:
@@ -175,10 +171,6 @@ def searchers(
 def _zipf(n: int) -> np.ndarray:
     weight = 1 / np.arange(1, n + 1)
     return weight / weight.sum()
-
-
-def _shares(*shares: float) -> list[float]:
-    return [*shares, max(1 - sum(shares), 0.0)]
 
 
 def _words(n: int, rng: np.random.Generator) -> list[str]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from telic.data.contracts import COMPOSITIONS, SIMULATED
 from telic.errors import InputError
 from telic.simulate.catalogue import Catalogue
+from telic.simulate.counts import at_least_one
 
 BRANDS, NOUNS, KINDS, GOODS = 25, 50, 80, 3000
 SHOWN, OF_A_BRAND = 6, 4
@@ -144,9 +145,7 @@ def simulate_shoppers(
     """
     if setting not in SHOPPERS:
         raise InputError(f"setting is {setting!r}, expected one of {', '.join(SHOPPERS)}.")
-    for name, number in (("users", users), ("compositions", compositions)):
-        if number < 1:
-            raise InputError(f"{name} is {number}, expected at least 1.")
+    at_least_one(users=users, compositions=compositions)
     p, goods = SHOPPERS[setting], goods_catalogue()
     shop = _Shop(goods, np.random.default_rng([seed, 2]))
     rows = []

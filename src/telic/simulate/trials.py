@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.errors import InputError
+from telic.simulate.counts import at_least_one
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def simulate_trial(
     >>> len(trial.reward), round(trial.truth[1] - trial.truth[0], 2)
     (6, 0.05)
     """
-    _at_least_one(users=users, choices=choices)
+    at_least_one(users=users, choices=choices)
     if not all(0 < share < 1 for share in shares):
         raise InputError(f"shares are {shares}, expected two between 0 and 1.")
     if not (-1 <= lift <= 1 and np.isfinite(growth)):
@@ -129,7 +130,7 @@ def simulate_lists(
     >>> len(log.item), log.examined.round(2).tolist()
     (24, [1.0, 0.5, 0.33, 0.25])
     """
-    _at_least_one(users=users, lists=lists, items=items, ranks=ranks)
+    at_least_one(users=users, lists=lists, items=items, ranks=ranks)
     if not (ranks <= items and 0 <= decay < np.inf):
         raise InputError(
             f"ranks is {ranks} and decay {decay:g}: expected at most {items}, the items, and at "
@@ -144,9 +145,3 @@ def simulate_lists(
     chosen = rng.random(len(item)) < examined[rank - 1] * wanted[item]
     user = np.repeat(np.arange(users), lists * ranks)
     return ShownLists(user, item, rank, chosen, wanted[item], examined)
-
-
-def _at_least_one(**counts: int) -> None:
-    for name, number in counts.items():
-        if number < 1:
-            raise InputError(f"{name} is {number}, expected at least 1.")

@@ -4,6 +4,7 @@ import logging
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -296,19 +297,15 @@ class Book:
         return Table(f"{one.part.name}: claims", dict.fromkeys(columns, ""), rows)
 
     def _sources(self) -> Table:
-        claims: dict[str, int] = {}
-        printed: set[str] = set()
-        for one in self.outcomes:
-            for judged in one.judged:
-                claims[judged.claim.source] = claims.get(judged.claim.source, 0) + 1
-            printed.update(name for table in one.part.said()[1] for name in table.sources)
+        claims = Counter(each.claim.source for one in self.outcomes for each in one.judged)
+        tables = [table for one in self.outcomes for table in one.part.said()[1]]
+        printed = {name for table in tables for name in table.sources}
 
         def became(name: str) -> str:
             if name in LEFT_OUT:
                 return f"left out: {LEFT_OUT[name]}"
             beside = ["every number beside ours"] if name in printed else []
-            count = claims.get(name, 0)
-            return "; ".join([f"{count} claim{'s' * (count != 1)}", *beside])
+            return "; ".join([f"{claims[name]} claim{'s' * (claims[name] != 1)}", *beside])
 
         rows = [[name, shows, became(name)] for name, shows in SOURCES.items()]
         return Table("Tables and figures", dict.fromkeys(("name", "it shows", "here"), ""), rows)

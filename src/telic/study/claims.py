@@ -82,8 +82,21 @@ class Rule(Protocol):
         """Return what is found, as a table shows it."""
 
 
+class _Number:
+    """A rule about one number."""
+
+    form: str
+
+    def found_words(self, found: Found) -> str:
+        """Return what is found, as a table shows it, with its interval."""
+        words = shown(found.value, self.form)
+        if found.low is None and found.high is None:
+            return words
+        return f"{words} [{', '.join(shown(end, self.form) for end in found.interval)}]"
+
+
 @dataclass(frozen=True)
-class Effect:
+class Effect(_Number):
     """A difference or a ratio: its side of "no effect" is the direction, its distance the size.
 
     It holds where our whole interval is on the published side and reaches the published size; in
@@ -113,13 +126,9 @@ class Effect:
         """Return what is published, as a table shows it."""
         return shown(self.published, self.form)
 
-    def found_words(self, found: Found) -> str:
-        """Return what is found, as a table shows it."""
-        return _with_interval(found, self.form)
-
 
 @dataclass(frozen=True)
-class Value:
+class Value(_Number):
     """A number: it holds where our interval meets the published number give or take `near`."""
 
     published: float
@@ -136,10 +145,6 @@ class Value:
         """Return what is published, as a table shows it."""
         unsigned = self.form.replace("+", "")
         return f"{shown(self.published, self.form)} ± {shown(self.near, unsigned)}"
-
-    def found_words(self, found: Found) -> str:
-        """Return what is found, as a table shows it."""
-        return _with_interval(found, self.form)
 
 
 @dataclass(frozen=True)
@@ -180,13 +185,6 @@ class NotTestable:
     def published_words(self) -> str:
         """Return what is published."""
         return self.published
-
-
-def _with_interval(found: Found, form: str) -> str:
-    words = shown(found.value, form)
-    if found.low is None and found.high is None:
-        return words
-    return f"{words} [{', '.join(shown(end, form) for end in found.interval)}]"
 
 
 class Tables:

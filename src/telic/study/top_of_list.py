@@ -91,8 +91,7 @@ def measured(
     }
     scores, lines = {}, []
     for method, models in methods(fit.size).items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             warnings.filterwarnings("ignore", "all weights are 0")
             for model in models.values():
                 model.fit(Z["f"], positive[fit])

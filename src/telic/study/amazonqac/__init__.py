@@ -129,13 +129,15 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
     ranks = {name: np.zeros(len(wanted)) for name in models}
     for name, model in models.items():
         ranks[name][typed[wanted] > 0] = np.concatenate([model.ranks(piece) for piece in pieces])
-    results = []
-    for name, own_ranks in ranks.items():
-        row: dict[str, Any] = {"model": name, "sr@10": success_rate(own_ranks, 10)}
-        row |= {"mrr": float(own_ranks.mean())}
-        results.append(
-            row | compared(own_ranks, None if name == "static" else ranks["static"], unit)
-        )
+    results = [
+        {
+            "model": name,
+            "sr@10": success_rate(own, 10),
+            "mrr": float(own.mean()),
+            **compared(own, None if name == "static" else ranks["static"], unit),
+        }
+        for name, own in ranks.items()
+    ]
     return {
         "submissions": len(searches),
         "sessions": searches.users,
@@ -161,7 +163,7 @@ def _as_log(rows: pa.Table) -> tuple[QueryLog, np.ndarray, np.ndarray]:
     typed = np.fromiter(
         (
             len(prefix) if prefix and forms[q].startswith(prefix) else 0
-            for q, prefix in zip(query, map(_folded, prefixes), strict=True)
+            for q, prefix in zip(query, (text and fold(text) for text in prefixes), strict=True)
         ),
         np.int32,
         len(rows),
@@ -175,10 +177,6 @@ def _as_log(rows: pa.Table) -> tuple[QueryLog, np.ndarray, np.ndarray]:
         (~tested).astype(float),
     )
     return log, typed, tested
-
-
-def _folded(prefix: str | None) -> str | None:
-    return None if prefix is None else fold(prefix)
 
 
 def _some(events: np.ndarray, most: int, seed: int) -> np.ndarray:

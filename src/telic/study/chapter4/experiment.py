@@ -186,8 +186,7 @@ def _saving(problem: Problem, uniform: dict, optimal: dict) -> dict[str, float]:
 
 def _run(problem: Problem, method: Method, step: float, passes: float, seed: int) -> list[Record]:
     """History with one record per iterate, or nothing where the step diverges."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         try:
             return solve(
                 problem,

@@ -205,8 +205,7 @@ def _followed(
         rows.append((record.passes, record.seconds, gap, lagging, q))
         return gap <= DONE or record.seconds >= seconds
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         solve_admm(best.problem, tol=0.0, max_passes=passes, seed=seed, callback=keep, **options)
     return np.array(rows)
 

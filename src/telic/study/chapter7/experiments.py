@@ -34,7 +34,7 @@ K = 5
 """Users who share a degree under k-degree."""
 PRINTED: dict[str, Any] = {"in_links": False, "joint": False}
 """The adversary of the chapter sees out-links, link type by link type."""
-LINK_COUNTS = (("0", 0, 0), ("1", 1, 1), ("2", 2, 2), ("3 to 9", 3, 9), ("10 or more", 10, None))
+LINK_COUNTS = (("0", 0, 0), ("1", 1, 1), ("2", 2, 2), ("3 to 9", 3, 9), ("10 or more", 10, np.inf))
 
 
 def risk_by_links(world: World, density: float) -> dict[str, list[list[float]]]:
@@ -174,7 +174,7 @@ def found_by_links(world: World, density: float) -> list[dict[str, Any]]:
     count, hit = np.concatenate(counts), np.concatenate(hits)
     rows = []
     for label, low, high in LINK_COUNTS:
-        inside = (count >= low) & (count <= (np.inf if high is None else high))
+        inside = (count >= low) & (count <= high)
         rows.append(
             {
                 "out_links": label,
