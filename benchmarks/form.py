@@ -8,7 +8,7 @@ import hashlib
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,12 +101,8 @@ def geometric_mean(rows: Iterable[Sequence[str]]) -> float:
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown, whose rows are shown as they come."""
-    return "".join(f"{line}\n" for line in _lines(columns, rows))
-
-
-def _lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(columns)} |"
-    yield f"| {' | '.join(['---'] * len(columns))} |"
+    lines = [" | ".join(columns), " | ".join(["---"] * len(columns))]
     for row in rows:
-        print(*row, sep=" | ", flush=True)
-        yield f"| {' | '.join(row)} |"
+        lines.append(" | ".join(row))
+        print(lines[-1], flush=True)
+    return "".join(f"| {line} |\n" for line in lines)

@@ -234,15 +234,15 @@ def quality(data, options):
     train = table[early].groupby("Query")["PopularityScore"].sum()
     test = table[~early].groupby("Query")["PopularityScore"].sum()
     test = test.sort_values(ascending=False).head(MOST)
+    weight = test.to_numpy()
+
+    def mean(values):
+        return np.average(values, weights=weight)
+
     rows = []
     for name, (build, _) in installed(options).items():
         top, _, _ = build(list(train.index), train.to_numpy())
         ranks = [_ranks(top, query) for query in test.index]
-        weight = test.to_numpy()
-
-        def mean(values, weight=weight):
-            return np.average(values, weights=weight)
-
         means = []
         for length in LENGTHS:
             long = np.array([len(each) >= length for each in ranks])

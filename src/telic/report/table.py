@@ -198,8 +198,5 @@ def _is_word(cell: str) -> bool:
 
 def _cell(cell: str, text: bool, tag: str = "td") -> str:
     kind = " ".join(["text"] * text + ["long"] * (len(cell) > 20))
-    return (
-        f'<{tag} class="{kind}">{escape(cell)}</{tag}>'
-        if kind
-        else (f"<{tag}>{escape(cell)}</{tag}>")
-    )
+    style = f' class="{kind}"' if kind else ""
+    return f"<{tag}{style}>{escape(cell)}</{tag}>"

@@ -136,20 +136,16 @@ def convergence(
     paths, gaps = [], []
     best = fit_groups(choices, l2=l2)
     for u, (first, last) in enumerate(zip(choices.group[:-1], choices.group[1:], strict=True)):
-        rows = slice(choices.start[first], choices.start[last])
-        own = (
-            Choices(
-                choices.x[rows],
-                choices.offset[rows],
-                choices.start[first : last + 1] - rows.start,
-                choices.chosen[first:last] - rows.start,
-            )
-            if last > first
-            else None
-        )
-        if own is None:
+        if last == first:
             paths.append(np.zeros((iterations + 1, len(best[u]))))
             continue
+        rows = slice(choices.start[first], choices.start[last])
+        own = Choices(
+            choices.x[rows],
+            choices.offset[rows],
+            choices.start[first : last + 1] - rows.start,
+            choices.chosen[first:last] - rows.start,
+        )
         paths.append(descend(own, l2=l2, max_passes=iterations))
         lowest = own.loss(best[u], l2=l2)
         losses = np.array([own.loss(w, l2=l2) for w in paths[-1]])
