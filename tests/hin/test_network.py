@@ -516,11 +516,8 @@ def test_a_community_grows_by_who_is_linked_with_most_of_it():
                 if not most.any():
                     break
                 chosen.append(int(most.argmax()))
-            order = np.empty(15, np.int64)
-            empty = np.zeros(size, np.int64), np.zeros(size, bool)
             args = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
-            grown = dense_growth(*args, start, 15, order, *empty)
-            assert order[:grown].tolist() == chosen
+            assert dense_growth(*args, start, 15).tolist() == chosen
 
 
 def test_a_sample_is_of_at_least_one_node():

@@ -17,6 +17,7 @@ from telic.data.tables import no_such_file
 from telic.errors import InputError
 from telic.hin.links import MAX_STRENGTH
 from telic.hin.network import Network, network_from_arrays
+from telic.hin.network_files import link_table
 from telic.hin.schema import LinkType, Rule, Schema
 
 _GROWING = Rule("at_least")
@@ -120,16 +121,9 @@ def read_edge_list(
         duplicates = "sum"
     links, types = {}, []
     for name, found in sorted(rows.items()):
-        source, target, strength, numbers = (list(column) for column in zip(*found, strict=True))
         if not directed:
-            both = [s != t for s, t in zip(source, target, strict=True)]
-            back = [t for t, keep in zip(target, both, strict=True) if keep]
-            source, target = (
-                source + back,
-                target + [s for s, keep in zip(source, both, strict=True) if keep],
-            )
-            strength += [x for x, keep in zip(strength, both, strict=True) if keep]
-            numbers += [x for x, keep in zip(numbers, both, strict=True) if keep]
+            found += [[t, s, *others] for s, t, *others in found if s != t]
+        source, target, strength, numbers = (list(column) for column in zip(*found, strict=True))
         again = len(set(zip(source, target, strict=True))) < len(source)
         if again and duplicates == "raise":
             raise _repeated(path, zip(source, target, strict=True), numbers)
@@ -296,20 +290,13 @@ def write_edge_list(network: Network, path: str | Path) -> None:
             f"an edge list holds one node type, the network has {list(network.nodes)}. Write a "
             "folder or GraphML, or project it first."
         )
-    ids = network.ids(next(iter(network.nodes)))
     parts = []
-    for name, links in network.links.items():
-        ones = pa.repeat(pa.scalar(1, pa.int32()), len(links))
-        parts.append(
-            pa.table(
-                {
-                    "link": pa.repeat(name, len(links)),
-                    "source": ids.take(pa.array(links.sources)),
-                    "target": ids.take(pa.array(links.indices)),
-                    "strength": ones if links.strength is None else pa.array(links.strength),
-                }
-            )
-        )
+    for name in network.links:
+        table = link_table(network, network.schema.link(name))
+        if "strength" not in table.column_names:
+            ones = pa.repeat(pa.scalar(1, pa.int32()), len(table))
+            table = table.append_column("strength", ones)
+        parts.append(table.add_column(0, "link", pa.repeat(name, len(table))))
     with atomic_path(path) as temporary:
         pyarrow.csv.write_csv(pa.concat_tables(parts), temporary)
 

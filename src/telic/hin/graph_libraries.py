@@ -2,17 +2,17 @@
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import networkx
 import numpy as np
-import pyarrow as pa
 
 from telic.data import atomic_path
 from telic.data.tables import no_such_file
 from telic.errors import InputError
+from telic.hin.links import is_text
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
 
@@ -72,7 +72,7 @@ def from_networkx(
         row.setdefault("id", node)
         where[node] = (kind, row["id"])
         nodes.setdefault(kind, []).append(row)
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, tuple[tuple[str, str], list[tuple[Any, Any, Any]]]] = {}
     edges = (
         graph.edges(keys=True, data=True)
         if graph.is_multigraph()
@@ -83,38 +83,37 @@ def from_networkx(
         ways = (
             [(start, end)] if graph.is_directed() or start == end else [(start, end), (end, start)]
         )
+        weight = data.get("strength", data.get("weight"))
         for s, t in ways:
-            entry = found.setdefault(
-                name, {"types": (where[s][0], where[t][0]), "columns": ([], [], [])}
-            )
-            if entry["types"] != (where[s][0], where[t][0]):
+            (first, source), (last, target) = where[s], where[t]
+            joined, rows = found.setdefault(name, ((first, last), []))
+            if joined != (first, last):
                 raise InputError(
-                    f"link type {name!r} joins {entry['types']} and {(where[s][0], where[t][0])}. "
+                    f"link type {name!r} joins {joined} and {(first, last)}. "
                     "Give links between different node types different names."
                 )
-            weight = data.get("strength", data.get("weight"))
-            for column, value in zip(
-                entry["columns"], (where[s][1], where[t][1], weight), strict=True
-            ):
-                column.append(value)
+            rows.append((source, target, weight))
     tables: dict[str, Any] = {kind: _columns(rows) for kind, rows in nodes.items()}
     links: dict[str, Any] = {}
     types = []
-    for name, entry in found.items():
-        source, target, strength = entry["columns"]
-        start, end = entry["types"]
+    for name, ((start, end), rows) in found.items():
+        source, target, strength = zip(*rows, strict=True)
         rule = None if all(value is None for value in strength) else _GROWING
         types.append(LinkType(name, start, end, rule, start == end))
         links[name] = (source, target) if rule is None else (source, target, strength)
-    if schema is None:
-        attributes = {
-            kind: {name: Rule("exact") for name in table if name != "id"}
-            for kind, table in tables.items()
-        }
-        schema = Schema(attributes, tuple(types))
+    schema = schema or _read_off(tables, types)
     for missing in schema.links:
         links.setdefault(missing.name, ([], [], []))
     return network_from_arrays(schema, tables, links, duplicates=duplicates)
+
+
+def _read_off(tables: Mapping[str, Iterable[str]], types: Iterable[LinkType]) -> Schema:
+    """Return the schema of a graph that has none: attributes are exact."""
+    exact = Rule("exact")
+    attributes = {
+        kind: {name: exact for name in columns if name != "id"} for kind, columns in tables.items()
+    }
+    return Schema(attributes, tuple(types))
 
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -170,27 +169,25 @@ def _graphml_id(node: tuple[str, Any]) -> str:
 def to_igraph(network: Network) -> Any:
     """Return a directed igraph graph with ``node_type``, ``id``, ``link``, ``strength``."""
     igraph = _optional("igraph", "igraph")
-    return igraph.Graph.from_networkx(_edge_named(network))
+    graph = to_networkx(network)
+    for _, _, name, data in graph.edges(keys=True, data=True):
+        data["link"] = name
+    return igraph.Graph.from_networkx(graph)
 
 
 def from_igraph(graph: Any, *, schema: Schema | None = None) -> Network:
     """Build a network from an igraph graph with the attributes that `to_igraph` gives."""
     plain = networkx.MultiDiGraph() if graph.is_directed() else networkx.MultiGraph()
+
+    def given(one: Any) -> dict[str, Any]:
+        own = {k: v for k, v in one.attributes().items() if not k.startswith("_nx")}
+        return {k: v for k, v in own.items() if v is not None}
+
     for vertex in graph.vs:
-        data = {k: v for k, v in vertex.attributes().items() if not k.startswith("_nx")}
-        values = {k: v for k, v in data.items() if v is not None}
-        plain.add_nodes_from([(vertex.index, values)])
+        plain.add_nodes_from([(vertex.index, given(vertex))])
     for edge in graph.es:
-        data = {k: v for k, v in edge.attributes().items() if not k.startswith("_nx")}
-        plain.add_edge(edge.source, edge.target, **{k: v for k, v in data.items() if v is not None})
+        plain.add_edge(edge.source, edge.target, **given(edge))
     return from_networkx(plain, schema=schema)
-
-
-def _edge_named(network: Network) -> networkx.MultiDiGraph:
-    graph = to_networkx(network)
-    for _, _, name, data in graph.edges(keys=True, data=True):
-        data["link"] = name
-    return graph
 
 
 def to_pyg(network: Network) -> Any:
@@ -204,7 +201,7 @@ def to_pyg(network: Network) -> Any:
         data[kind].num_nodes = table.num_rows
         for name in table.column_names:
             column = table.column(name).combine_chunks()
-            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            if is_text(column.type):
                 column = column.dictionary_encode().indices
             data[kind]["node_id" if name == "id" else name] = torch.tensor(column.to_pylist())
     for link in network.schema.links:
@@ -223,29 +220,19 @@ def from_pyg(data: Any, *, schema: Schema | None = None) -> Network:
         store = data[kind]
         size = int(store.num_nodes)
         ids = store["node_id"].numpy() if "node_id" in store else np.arange(size)
-        columns: dict[str, Any] = {"id": ids}
+        tables[kind] = {"id": ids}
         for name, value in store.items():
             if name not in ("node_id", "num_nodes") and getattr(value, "ndim", 0) == 1:
-                columns[name] = value.numpy()
-        tables[kind] = pa.table(columns)
+                tables[kind][name] = value.numpy()
     types, links = [], {}
     for source, name, target in data.edge_types:
         store = data[source, name, target]
         index = store.edge_index.numpy()
-        ends = [
-            tables[k].column("id").to_numpy()[i]
-            for k, i in zip((source, target), index, strict=True)
-        ]
+        ends = [tables[k]["id"][i] for k, i in zip((source, target), index, strict=True)]
         rule = _GROWING if "strength" in store else None
         types.append(LinkType(name, source, target, rule, source == target))
         links[name] = [*ends, store.strength.numpy()] if rule else ends
-    if schema is None:
-        attributes: Mapping[str, Mapping[str, Rule]] = {
-            kind: {name: Rule("exact") for name in table.column_names if name != "id"}
-            for kind, table in tables.items()
-        }
-        schema = Schema(attributes, tuple(types))
-    return network_from_arrays(schema, tables, links)
+    return network_from_arrays(schema or _read_off(tables, types), tables, links)
 
 
 def _optional(module: str, package: str) -> Any:

@@ -57,8 +57,10 @@ def induced_rows(indptr, indices, strength, chosen, place, out_indptr, out_indic
 
 
 @kernel
-def dense_growth(indptr, indices, start, size, order, inside, taken):
+def dense_growth(indptr, indices, start, size):
     """Grow a set from `start`: always add the node with the most links from the set."""
+    n = len(indptr) - 1
+    order, inside, taken = np.empty(size, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_)
     order[0] = start
     taken[start] = True
     for count in range(1, size):
@@ -70,7 +72,7 @@ def dense_growth(indptr, indices, start, size, order, inside, taken):
             if not taken[v] and inside[v] > 0 and (best < 0 or inside[v] > inside[best]):
                 best = v
         if best < 0:
-            return count
+            return order[:count]
         order[count] = best
         taken[best] = True
-    return size
+    return order

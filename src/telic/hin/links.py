@@ -178,7 +178,12 @@ def first_odd(values: pa.Array | pa.ChunkedArray) -> str:
 def _id_kind(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind):
         return "integer"
-    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
+    return "text" if is_text(kind) else str(kind)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether ids or values of this type are texts."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def int64_ids(ids: pa.Array | pa.ChunkedArray, where: str) -> pa.Array | pa.ChunkedArray:

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from telic.errors import InputError
 from telic.hin.links import MAX_STRENGTH, Links
 from telic.hin.network import Network
-from telic.hin.schema import LinkType, Rule, Schema
+from telic.hin.schema import LinkType, Rule, Schema, check_node_type
 
 MAX_LINKS = 200_000_000
 _MOST_PATHS = 2**62
@@ -171,9 +171,7 @@ def project(
     >>> project(network, "user", {"mention": "post mention"}).links["mention"].strength.tolist()
     [2]
     """
-    if node_type not in network.schema.nodes:
-        known = list(network.schema.nodes)
-        raise InputError(f"node type {node_type!r} does not exist. Node types are {known}.")
+    check_node_type(network.schema, node_type)
     n = network.size(node_type)
     link_types, links = [], {}
     for name, given in paths.items():

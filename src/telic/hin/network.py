@@ -17,8 +17,9 @@ from telic.hin.links import (
     check_self_links,
     check_strength,
     first_odd,
+    is_text,
 )
-from telic.hin.schema import LinkType, Schema
+from telic.hin.schema import LinkType, Schema, check_node_type
 
 _NO_STRENGTH = np.empty(0, np.int32)
 
@@ -60,10 +61,7 @@ class Network:
 
     def validate(self) -> None:
         """Raise InputError, saying what is wrong where, if tables and links break the schema."""
-        for name, attributes in self.schema.nodes.items():
-            if name not in self.nodes:
-                raise InputError(f"node type {name!r}: its table is missing.")
-            check_nodes(self.nodes[name], list(attributes), f"node type {name!r}")
+        _check_tables(self.schema, self.nodes)
         for link in self.schema.links:
             if link.name not in self.links:
                 raise InputError(f"link type {link.name!r}: its links are missing.")
@@ -96,6 +94,13 @@ class Network:
                 raise InputError(f"{where}: link {loops[0]} is a self-link, which its schema bars.")
 
 
+def _check_tables(schema: Schema, tables: Mapping[str, pa.Table]) -> None:
+    for name, attributes in schema.nodes.items():
+        if name not in tables:
+            raise InputError(f"node type {name!r}: its table is missing.")
+        check_nodes(tables[name], attributes, f"node type {name!r}")
+
+
 def check_nodes(
     table: pa.Table, attributes: Iterable[str], where: str, *, column: str = "id"
 ) -> None:
@@ -106,7 +111,7 @@ def check_nodes(
     if "id" not in table.column_names:
         raise InputError(f"{where}: column 'id' is missing. Columns are {table.column_names}.")
     ids, where_ids = table.column("id"), f"{where}: column {column!r}"
-    if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
+    if not (pa.types.is_integer(ids.type) or is_text(ids.type)):
         found = first_odd(ids) or f"ids are {ids.type}"
         raise InputError(f"{where_ids}: {found}, expected integers or strings.")
     if ids.null_count:
@@ -129,16 +134,12 @@ def check_nodes(
             )
         kind = table.column(attribute).type
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        flat = numeric or pa.types.is_boolean(kind) or _is_text(kind) or pa.types.is_null(kind)
+        flat = numeric or pa.types.is_boolean(kind) or is_text(kind) or pa.types.is_null(kind)
         if not flat:
             raise InputError(
                 f"{where}: attribute {attribute!r} is {kind}, expected numbers, strings or "
                 "booleans."
             )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def network_from_arrays(
@@ -169,10 +170,7 @@ def network_from_arrays(
         name: table if isinstance(table, pa.Table) else _table(table, f"node type {name!r}")
         for name, table in nodes.items()
     }
-    for name, attributes in schema.nodes.items():
-        if name not in tables:
-            raise InputError(f"node type {name!r}: its table is missing.")
-        check_nodes(tables[name], list(attributes), f"node type {name!r}")
+    _check_tables(schema, tables)
     network = Network(schema, tables, {})
     built = {}
     for link in schema.links:
@@ -258,9 +256,7 @@ def induced(network: Network, chosen: Mapping[str, np.ndarray]) -> Network:
     Node types that `chosen` does not name are kept whole.
     """
     for name in chosen:
-        if name not in network.schema.nodes:
-            known = list(network.schema.nodes)
-            raise InputError(f"node type {name!r} does not exist. Node types are {known}.")
+        check_node_type(network.schema, name)
     positions = {
         name: np.asarray(chosen.get(name, np.arange(network.size(name))), np.int64)
         for name in network.schema.nodes

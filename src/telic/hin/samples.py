@@ -10,6 +10,7 @@ from telic.errors import InputError
 from telic.hin.link_kernels import dense_growth
 from telic.hin.links import Positions
 from telic.hin.network import Network, induced
+from telic.hin.schema import check_node_type
 
 MODES = ("uniform", "snowball", "community")
 
@@ -36,9 +37,7 @@ def sample(
     Network
         With the nodes in their original order.
     """
-    if node_type not in network.schema.nodes:
-        known = list(network.schema.nodes)
-        raise InputError(f"node type {node_type!r} does not exist. Node types are {known}.")
+    check_node_type(network.schema, node_type)
     total = network.size(node_type)
     if not 0 < size <= total:
         raise InputError(f"sample size {size} is not between 1 and {total} ({node_type!r} nodes).")
@@ -53,7 +52,11 @@ def sample(
         if not len(linked):
             raise InputError(f"no two {node_type!r} nodes are linked: use mode='uniform'.")
         start = int(rng.choice(linked))
-        chosen = (_snowball if mode == "snowball" else _community)(around, start, size, rng)
+        if mode == "snowball":
+            chosen = _snowball(around, start, size, rng)
+        else:
+            rows = around.indptr.astype(np.int64), around.indices.astype(np.int32)
+            chosen = dense_growth(*rows, start, size)
     return induced(network, {node_type: np.sort(chosen)})
 
 
@@ -89,18 +92,3 @@ def _snowball(around: csr_array, start: int, size: int, rng: np.random.Generator
         if len(chosen) >= size:
             break
     return np.array(chosen)
-
-
-def _community(around: csr_array, start: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    n = around.shape[0]
-    order, inside, taken = np.empty(size, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
-    grown = dense_growth(
-        around.indptr.astype(np.int64),
-        around.indices.astype(np.int32),
-        start,
-        size,
-        order,
-        inside,
-        taken,
-    )
-    return order[:grown]

@@ -195,6 +195,12 @@ class Schema:
         }
 
 
+def check_node_type(schema: Schema, name: str) -> None:
+    """Raise InputError unless there is such a node type."""
+    if name not in schema.nodes:
+        raise InputError(f"node type {name!r} does not exist. Node types are {list(schema.nodes)}.")
+
+
 def _parse_link(entry: Mapping[str, Any], where: str) -> LinkType:
     strength = entry.get("strength")
     name = entry["name"]
