@@ -162,7 +162,7 @@ def test_neighbours_among_many_are_found_a_few_pairs_at_a_time(monkeypatch):
         rules = book(target, rules={"tweets": "ignore"})
         expected = [reference.candidate_sets(network, target, rules, n) for n in range(3)]
         for pairs in (10**6, 40):
-            monkeypatch.setattr("telic.privacy.attacks.dehin.BATCH", pairs)
+            monkeypatch.setattr("telic.privacy.attacks.dehin_in_pieces.BATCH", pairs)
             result = attack(Auxiliary(network, rules), target, distance=2)
             assert [found(result, n) for n in range(3)] == expected
 

@@ -17,8 +17,6 @@ from telic.privacy.threads import threads_for
 
 NO_STRENGTH = np.empty(0, np.int32)
 ANY_STRENGTH = 2**31 - 1
-
-
 MAX_JOINT = 6_000_000_000
 """Bytes that the strengths of links, merged over link types, may take."""
 
@@ -129,10 +127,9 @@ class Auxiliary:
         keys = self.values[: self._n_exact + 1][::-1]
         self.order = np.lexsort(keys) if len(keys) else np.arange(self.total)
         self.values = np.ascontiguousarray(self.values[:, self.order])
-        rank = np.empty(self.total, np.int32)
-        rank[self.order] = np.arange(self.total, dtype=np.int32)
-        self.rank = rank
-        self._build_layers(compared_links(flat, adversary), rank)
+        self.rank = np.empty(self.total, np.int32)
+        self.rank[self.order] = np.arange(self.total, dtype=np.int32)
+        self._build_layers(compared_links(flat, adversary))
         self._sign()
         for column in self._columns:
             del column.codes
@@ -155,7 +152,7 @@ class Auxiliary:
         )
         return stacked, n_exact
 
-    def _build_layers(self, parts: list[tuple[Links, Rule | None]], rank: np.ndarray) -> None:
+    def _build_layers(self, parts: list[tuple[Links, Rule | None]]) -> None:
         total = sum(len(links) for links, _ in parts)
         self.indptr = np.zeros((len(parts), self.total + 1), np.int64)
         self.indices = np.empty(total, np.int32)
@@ -166,7 +163,7 @@ class Auxiliary:
             self.indptr[layer, 1:] = begin + np.cumsum(links.out_degree[self.order])
             strength = (NO_STRENGTH if links.strength is None else links.strength).view()
             strength.flags.writeable = False  # as those of files are: the kernel compiles once
-            args = self.order, rank, links.indptr, links.indices, strength
+            args = self.order, self.rank, links.indptr, links.indices, strength
             with threads_for(len(links)):
                 renumber(*args, self.indptr[layer], self.indices, self.strength)
             begin += len(links)
@@ -178,10 +175,10 @@ class Auxiliary:
                     f"takes about {room / 1e9:.0f} GB. Look at them apart (--no-joint) or at "
                     "fewer; risk still counts what is seen jointly."
                 )
-            merged = merge_layers(
-                self.indptr, self.indices, self.strength[:, 0], self.strength[:, 0]
+            own = self.strength[:, 0]
+            self.indptr, self.indices, self.strength, _ = merge_layers(
+                self.indptr, self.indices, own, own
             )
-            self.indptr, self.indices, self.strength, _ = merged
 
     def _sign(self) -> None:
         """Give each user 64 bits that say which kinds of neighbours it may have.

@@ -18,14 +18,18 @@ from telic.privacy.attacks.auxiliary import (
     merge_layers,
 )
 from telic.privacy.attacks.candidate_sets import CandidateSets, is_candidate
-from telic.privacy.attacks.dehin_in_pieces import refine_in_pieces, refine_some
+from telic.privacy.attacks.dehin_in_pieces import (
+    BATCH,
+    DistanceLevel,
+    refine_in_batches,
+    refine_in_pieces,
+)
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.neighbour_filter import Known, Wanted
 from telic.privacy.merged_types import Flat, flatten
 from telic.scale import Executor
 
-BATCH = 2**26
-"""How many pairs of target and candidate are looked at in one go (one byte each)."""
+Refine = Callable[[CandidateSets, np.ndarray, DistanceLevel], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -157,12 +161,18 @@ def attack(
         sizes = sets.sizes()
         rarest = _rarest_first(friend_ptr, friends, sizes)
         wanted = Wanted(friend_ptr, friends[rarest], low[rarest], high[rarest])
-        refine = None
+        level = DistanceLevel(known, wanted, layers, errors.shares(), limits)
+        refine: Refine = refine_in_batches
         if executor is not None:
             folder = Path(str(work or "")).absolute() / f"distance-{len(levels)}"
             refine = partial(refine_in_pieces, executor, folder, skip_bad=skip_bad)
         before = sets
-        sets = _refine(known, sets, linked, one, layers, errors.shares(), wanted, limits, refine)
+        # Who has no links keeps the interval; a list that is there already is copied along.
+        asked = np.flatnonzero(one & (linked | (sets.first < 0)))
+        counts = np.zeros(flat.size, np.int64)
+        counts[asked], found = refine(sets, asked, level)
+        starts = np.append(0, np.cumsum(counts))
+        sets = CandidateSets(np.where(linked, -1, sets.first), sets.last, starts, found)
         if eliminate:
             sets = _eliminate(sets)
         levels.append(sets)
@@ -222,41 +232,6 @@ def _rarest_first(friend_ptr: np.ndarray, friends: np.ndarray, sizes: np.ndarray
     )
     # Two keys in one, in 64 bits: sorting by two in turn takes two to five times as long.
     return np.argsort(row * (sizes.max() + 1) + sizes[friends], kind="stable")
-
-
-def _refine(
-    known: Known,
-    sets: CandidateSets,
-    linked: np.ndarray,
-    one: np.ndarray,
-    layers: np.ndarray,
-    errors: tuple[float, float, float],
-    wanted: Wanted,
-    limits: tuple[int, int],
-    refine: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None,
-) -> CandidateSets:
-    # Who has no links keeps the interval; a list that is there already is copied along.
-    work = np.flatnonzero(one & (linked | (sets.first < 0)))
-    counts = np.zeros(len(linked), np.int64)
-    lists = [NO_STRENGTH]
-    if refine is not None:
-        counts[work], found = refine(known, sets, work, layers, errors, wanted, limits)
-        lists.append(found)
-        work = work[:0]
-    ends = np.cumsum(sets.sizes()[work])
-    begin = 0
-    while begin < len(work):
-        limit = (ends[begin - 1] if begin else 0) + BATCH
-        stop = max(int(np.searchsorted(ends, limit, side="right")), begin + 1)
-        batch = work[begin:stop]
-        counts[batch], found = refine_some(sets, batch, layers, errors, wanted, known, limits)
-        lists.append(found)
-        begin = stop
-    first = np.where(linked, -1, sets.first)
-    starts = np.append(0, np.cumsum(counts))
-    # What was refined in pieces lies in a mapped file and is not read whole.
-    found = np.concatenate(lists) if refine is None else lists[-1]
-    return CandidateSets(first, sets.last, starts, found)
 
 
 def _eliminate(sets: CandidateSets) -> CandidateSets:

@@ -16,6 +16,8 @@ from telic.scale.partitions import Range
 
 PAIR = 16
 """Bytes that a pair of target and candidate takes at most."""
+BATCH = 2**26
+"""How many pairs of target and candidate are looked at in one go (one byte each)."""
 
 
 def _mapped_tuple(kind: Any, folder: Path, before: str) -> Any:
@@ -29,6 +31,16 @@ def _named(values: NamedTuple, before: str) -> dict[str, np.ndarray]:
 class DistanceLevel(NamedTuple):
     """What is the same for all targets at one distance."""
 
+    known: Known
+    wanted: Wanted
+    layers: np.ndarray
+    errors: tuple[float, float, float]
+    limits: tuple[int, int]
+
+
+class StoredLevel(NamedTuple):
+    """The same, its arrays in files."""
+
     folder: Path
     network: Path
     """Where the auxiliary network's arrays are."""
@@ -40,35 +52,24 @@ class DistanceLevel(NamedTuple):
 def refine_in_pieces(
     executor: Executor,
     folder: Path,
-    known: Known,
     sets: CandidateSets,
     work: np.ndarray,
-    layers: np.ndarray,
-    errors: tuple[float, float, float],
-    wanted: Wanted,
-    limits: tuple[int, int],
+    level: DistanceLevel,
     *,
     skip_bad: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find which candidates of the targets `work` are left, as `telic.privacy.attacks.dehin` does.
+    """Find which candidates of the targets `work` are left, as `refine_in_batches` does.
 
-    With `skip_bad`, targets of a range that failed keep all of theirs.
-
-    Returns
-    -------
-    kept : int64 array, shape (len(work),)
-        Candidates left of each.
-    found : int32 array, mapped
-        Them, target by target.
+    With `skip_bad`, targets of a range that failed keep all of theirs. What is found is mapped.
     """
     network = folder.parent / "network"
-    store_arrays(network, _named(known, "known"))
-    store_arrays(folder, _named(sets, "sets") | _named(wanted, "wanted") | {"work": work})
-    level = DistanceLevel(folder, network, tuple(layers.tolist()), errors, limits)
-    parts = _by_pairs(sets.sizes()[work], executor.piece // PAIR)
-    task, out = partial(_refine_targets, level), folder / "pieces"
-    paths = executor.map(task, parts, out=out, skip_bad=skip_bad).values
+    store_arrays(network, _named(level.known, "known"))
+    store_arrays(folder, _named(sets, "sets") | _named(level.wanted, "wanted") | {"work": work})
+    stored = StoredLevel(folder, network, tuple(level.layers.tolist()), level.errors, level.limits)
     sizes = sets.sizes()[work]
+    parts = _by_pairs(sizes, executor.piece // PAIR)
+    task, out = partial(_refine_targets, stored), folder / "pieces"
+    paths = executor.map(task, parts, out=out, skip_bad=skip_bad).values
     kept = [
         sizes[part.start : part.stop] if path is None else np.load(path / "kept.npy")
         for part, path in zip(parts, paths, strict=True)
@@ -105,29 +106,44 @@ def _by_pairs(sizes: np.ndarray, most: int) -> list[Range]:
     return parts
 
 
-def _refine_targets(level: DistanceLevel, part: Range, out: Path) -> None:
-    sets = _mapped_tuple(CandidateSets, level.folder, "sets")
-    known = _mapped_tuple(Known, level.network, "known")
-    wanted = _mapped_tuple(Wanted, level.folder, "wanted")
-    batch = np.array(map_array(level.folder, "work")[part.start : part.stop])
-    layers = np.array(level.layers, np.int64)
+def _refine_targets(stored: StoredLevel, part: Range, out: Path) -> None:
+    sets = _mapped_tuple(CandidateSets, stored.folder, "sets")
+    known = _mapped_tuple(Known, stored.network, "known")
+    wanted = _mapped_tuple(Wanted, stored.folder, "wanted")
+    batch = np.array(map_array(stored.folder, "work")[part.start : part.stop])
+    layers = np.array(stored.layers, np.int64)
     with ONE_AT_A_TIME:
-        kept, found = refine_some(sets, batch, layers, level.errors, wanted, known, level.limits)
+        level = DistanceLevel(known, wanted, layers, stored.errors, stored.limits)
+        kept, found = _refine_some(sets, batch, level)
     out.mkdir()
     np.save(out / "kept.npy", kept)
     np.save(out / "found.npy", found)
 
 
-def refine_some(
-    sets: CandidateSets,
-    batch: np.ndarray,
-    layers: np.ndarray,
-    errors: tuple[float, float, float],
-    wanted: Wanted,
-    known: Known,
-    limits: tuple[int, int],
+def refine_in_batches(
+    sets: CandidateSets, work: np.ndarray, level: DistanceLevel
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many candidates of some targets are left, and which, target by target."""
+    """Find which candidates of the targets `work` are left.
+
+    Returns
+    -------
+    kept : int64 array, shape (len(work),)
+        Candidates left of each.
+    found : int32 array
+        Them, target by target.
+    """
+    parts = [
+        _refine_some(sets, work[part.start : part.stop], level)
+        for part in _by_pairs(sets.sizes()[work], BATCH)
+    ]
+    kept = np.concatenate([np.empty(0, np.int64), *(some for some, _ in parts)])
+    return kept, np.concatenate([np.empty(0, np.int32), *(found for _, found in parts)])
+
+
+def _refine_some(
+    sets: CandidateSets, batch: np.ndarray, level: DistanceLevel
+) -> tuple[np.ndarray, np.ndarray]:
+    known, wanted, layers, errors, limits = level
     offsets = np.append(0, np.cumsum(sets.sizes()[batch])).astype(np.int64)
     keep, kept = np.zeros(offsets[-1], bool), np.zeros(len(batch), np.int64)
     args = tuple(sets), batch, offsets, keep
