@@ -10,9 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from telic.errors import InputError
 from telic.hin import Links, Network
-from telic.hin.links import build_links
 from telic.hin.samples import neighbours
-from telic.privacy.anonymisers.random_links import add_random_links
+from telic.privacy.anonymisers.random_links import add_random_links, more_links, real_strengths
 from telic.privacy.protected import attribute_codes, own_links, target_type
 
 MOST = 6_000
@@ -175,7 +174,7 @@ def add_plausible_links(
         for name, wanted in missing.items():
             if len(network.links[name]) >= 10:
                 drawn = _draw(network, shown, name, wanted, rng, node_type, by_source)
-                grown = _with(network.links[name], drawn, len(wanted))
+                grown = more_links(network.links[name], *drawn, len(wanted))
                 shown = Network(network.schema, network.nodes, {**shown.links, name: grown})
         found = _stands_out(original, shown, node_type)
         if found <= least:
@@ -189,15 +188,6 @@ def _stands_out(original: Network, shown: Network, node_type: str) -> float:
     """Say how far the detector is from a guess, over link types; below ½ tells as much as above."""
     found = detect_fakes(original, shown, node_type=node_type, seed=SEED)
     return float(np.mean([abs(auc - 0.5) for auc in found.values()])) if found else 0.0
-
-
-def _with(old: Links, drawn: _Pairs, n: int) -> Links:
-    strength = None
-    if old.strength is not None:
-        strength = np.append(old.strength, drawn.strength).astype(np.int32)
-    source = np.append(old.sources, drawn.source).astype(np.int32)
-    target = np.append(old.indices, drawn.target).astype(np.int32)
-    return build_links(source, target, strength, n, n)
 
 
 def _draw(
@@ -258,17 +248,19 @@ def _candidates(
     n = len(missing)
     each = np.repeat(np.arange(n), missing * CANDIDATES)
     friend = _step(look.around, each, rng)
-    ways = [rng.integers(n, size=len(each)), _step(look.around, friend, rng), friend]
-    ways += [_step(csr_array(look.own.T), each, rng)]
-    ways += [old.indices[rng.integers(len(old), size=len(each))].astype(np.int64)]
+    ways = [
+        rng.integers(n, size=len(each)),
+        _step(look.around, friend, rng),
+        friend,
+        _step(csr_array(look.own.T), each, rng),
+        old.indices[rng.integers(len(old), size=len(each))].astype(np.int64),
+    ]
     which = rng.integers(len(ways), size=len(each))
     target = np.choose(which, ways)
     fine = (target >= 0) & (self_links | (target != each))
     taken = old.sources * np.int64(n) + old.indices
     pairs = np.setdiff1d(each[fine] * np.int64(n) + target[fine], taken)
-    strength = np.ones(len(pairs), np.int64)
-    if old.strength is not None:
-        strength = rng.choice(old.strength, len(pairs)).astype(np.int64)
+    strength = real_strengths(old, len(pairs), rng).astype(np.int64)
     return _Pairs(pairs // n, pairs % n, strength)
 
 

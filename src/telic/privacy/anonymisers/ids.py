@@ -9,6 +9,7 @@ import pyarrow as pa
 from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import Network, induced
+from telic.hin.schema import check_node_type
 from telic.privacy.protected import target_type
 
 
@@ -59,9 +60,7 @@ def randomise_ids(
 
 def replace_ids(network: Network, *, node_type: str, seed: int = 0) -> Network:
     """Replace the ids of a node type by meaningless strings; `randomise_ids` shuffles the nodes."""
-    if node_type not in network.schema.nodes:
-        known = list(network.schema.nodes)
-        raise InputError(f"node type {node_type!r} does not exist. Node types are {known}.")
+    check_node_type(network.schema, node_type)
     return _renamed(network, node_type, np.random.default_rng(seed))
 
 

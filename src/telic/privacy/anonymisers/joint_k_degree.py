@@ -4,8 +4,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Schema
-from telic.hin.links import build_links
-from telic.privacy.anonymisers.random_links import add_random_links
+from telic.privacy.anonymisers.random_links import add_random_links, more_links, real_strengths
 from telic.privacy.protected import target_type
 
 
@@ -54,17 +53,17 @@ def joint_k_degree(
     for link in network.schema.links:
         column = {side: i for i, (other, side) in enumerate(ends) if other.name == link.name}
         if len(column) == 2:
-            out, into = column["out"], column["in"]
-            balance(most, sizes, out, into, rng)
-            missing = (most[group] - degrees)[:, [out, into]]
-            built[link.name] = _join(network, link.name, missing, rng)
-        elif column:
-            ((side, place),) = column.items()
-            missing = (most[group] - degrees)[:, place]
-            turned = network if side == "out" else _turned(network, link.name)
-            links = add_random_links(turned, link.name, missing, rng)
-            columns = network.size(link.source if side == "in" else link.target)
-            built[link.name] = links if side == "out" else links.reverse(columns)
+            balance(most, sizes, column["out"], column["in"], rng)
+        missing = most[group] - degrees
+        if len(column) == 2:
+            ends_of_each = missing[:, [column["out"], column["in"]]]
+            built[link.name] = _join(network, link.name, ends_of_each, rng)
+        elif "out" in column:
+            built[link.name] = add_random_links(network, link.name, missing[:, column["out"]], rng)
+        elif "in" in column:
+            turned = _turned(network, link.name)
+            links = add_random_links(turned, link.name, missing[:, column["in"]], rng)
+            built[link.name] = links.reverse(network.size(link.source))
     return Network(network.schema, network.nodes, built)
 
 
@@ -160,13 +159,7 @@ def _join(network: Network, name: str, missing: np.ndarray, rng: np.random.Gener
     bad = wrong(target)
     for _ in range(TRIES):
         if not bad.any():
-            strength = old.strength
-            if strength is not None:
-                drawn = rng.choice(strength if len(old) else [1], len(source))
-                strength = np.append(strength, drawn).astype(np.int32)
-            begin = np.append(old.sources, source).astype(np.int32)
-            end = np.append(old.indices, target).astype(np.int32)
-            return build_links(begin, end, strength, n, n)
+            return more_links(old, source, target, real_strengths(old, len(source), rng), n)
         changed = target.copy()
         for here in rng.permutation(np.flatnonzero(bad)):
             there = rng.integers(len(target))

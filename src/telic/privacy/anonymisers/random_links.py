@@ -12,6 +12,27 @@ def kept_links(old: Links, keep: np.ndarray, columns: int) -> Links:
     return build_links(old.sources[keep], old.indices[keep], strength, len(old.indptr) - 1, columns)
 
 
+def more_links(
+    old: Links, source: np.ndarray, target: np.ndarray, strength: np.ndarray, columns: int
+) -> Links:
+    """Add links to those that are there; strengths count where these have some."""
+    source, target, strength = (x.astype(np.int32) for x in (source, target, strength))
+    return build_links(
+        np.append(old.sources, source),
+        np.append(old.indices, target),
+        None if old.strength is None else np.append(old.strength, strength),
+        len(old.indptr) - 1,
+        columns,
+    )
+
+
+def real_strengths(old: Links, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw strengths of links that are there, 1 if there is none."""
+    if old.strength is None:
+        return np.ones(size, np.int32)
+    return rng.choice(old.strength if len(old) else np.ones(1, np.int32), size)
+
+
 def add_random_links(
     network: Network, name: str, missing: np.ndarray, rng: np.random.Generator
 ) -> Links:
@@ -23,13 +44,8 @@ def add_random_links(
         loops = np.setdiff1d(np.arange(n) * np.int64(n + 1), taken, assume_unique=True)
         taken = _merge(taken, loops)
     new = _draw_free(taken, missing, columns, rng)
-    rows, ends = (part.astype(np.int32) for part in np.divmod(new, max(columns, 1)))
-    strength = None
-    if old.strength is not None:
-        pool = old.strength if len(old) else np.ones(1, np.int32)
-        strength = np.concatenate([old.strength, rng.choice(pool, len(new)).astype(np.int32)])
-    rows, ends = np.append(old.sources, rows), np.append(old.indices, ends)
-    return build_links(rows, ends, strength, n, columns)
+    rows, ends = np.divmod(new, max(columns, 1))
+    return more_links(old, rows, ends, real_strengths(old, len(new), rng), columns)
 
 
 def _draw_free(

@@ -120,25 +120,16 @@ def _checked(step: Any, where: str) -> tuple[str, dict[str, Any], str]:
 
 def _check(options: Mapping[str, Any], where: str) -> None:
     expected = {
-        "attribute": (_is_text, "a name"),
-        "base": (_is_number, "a number"),
-        "epsilon": (_is_number, "a number"),
-        "even": (_is_number, "a number"),
+        **dict.fromkeys(("attribute", "node_type"), (_is_text, "a name")),
+        **dict.fromkeys(("base", "epsilon", "even", "share", "width"), (_is_number, "a number")),
+        **dict.fromkeys(("plausible", "varying"), (lambda x: isinstance(x, bool), "true or false")),
         "k": (_is_whole, "a whole number"),
         "links": (lambda x: isinstance(x, list) and all(map(_is_text, x)), "a list of names"),
-        "node_type": (_is_text, "a name"),
-        "plausible": (lambda x: isinstance(x, bool), "true or false"),
         "seed": (_is_whole, "a whole number >= 0"),
-        "share": (_is_number, "a number"),
         "strengths": (
-            lambda x: (
-                isinstance(x, Mapping)
-                and all(_is_whole(strength) and strength > 0 for strength in x.values())
-            ),
+            lambda x: isinstance(x, Mapping) and all(_is_whole(y) and y > 0 for y in x.values()),
             "an object of positive whole numbers",
         ),
-        "varying": (lambda x: isinstance(x, bool), "true or false"),
-        "width": (_is_number, "a number"),
     }
     for name, value in options.items():
         fits, kind = expected.get(name, (lambda _: True, ""))
