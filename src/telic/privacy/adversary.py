@@ -111,7 +111,7 @@ class Adversary:
         every: dict[str, tuple[str, str, Rule]] = {}
         for kind, table in schema.nodes.items():
             for name, rule in table.items():
-                label = _label(node_type, kind, name)
+                label = label_of(node_type, kind, name)
                 if label in every:
                     raise InputError(
                         f"attribute {label!r} may be one of {every[label][0]!r} or of {kind!r}. "
@@ -198,31 +198,33 @@ class Adversary:
 
     def words(self) -> str:
         """Say in whole sentences what the intruder sees, and what not."""
+        own = ", ".join(_told(self.attributes[self.node_type])) or "no attribute"
         parts = [
-            f"The intruder sees of every {self.node_type}: "
-            + (_list(map(_attribute, *_split(self.attributes[self.node_type]))) or "no attribute")
-            + f". The ids of {self.node_type} nodes are assumed to be replaced."
+            f"The intruder sees of every {self.node_type}: {own}. The ids of {self.node_type} "
+            "nodes are assumed to be replaced."
         ]
-        links = _list(name + _changed(rule) for name, rule in self.links.items())
+        links = ", ".join(_told(self.links))
         ways = "out-links and in-links" if self.in_links else "out-links alone,"
         parts.append(
             f"The intruder sees {ways} of type {links}." if links else "No links are seen."
         )
         for kind, table in self.attributes.items():
             if kind != self.node_type:
-                known = "ids" if kind in self.known_ids else ""
-                told = [*filter(None, [known]), *map(_attribute, *_split(table))]
-                parts.append(f"Of every {kind}: {_list(told) or 'only how it is linked'}.")
+                told = ", ".join(["ids"] * (kind in self.known_ids) + _told(table))
+                parts.append(f"Of every {kind}: {told or 'only how it is linked'}.")
         if self.links:
             parts.append(
                 "The intruder sees whether several links lead to the same node."
                 if self.joint
                 else "The intruder looks at each link type and direction alone."
             )
-            far = "until nothing changes" if self.distance is None else _links(self.distance)
+            far = "until nothing changes"
+            if self.distance is not None:
+                far = f"{self.distance} link{'s' * (self.distance != 1)} far"
             parts.append(f"The intruder looks along links, {far}.")
         if self.unseen:
-            parts.append(f"Published, but assumed unknown to the intruder: {_list(self.unseen)}.")
+            unseen = ", ".join(self.unseen)
+            parts.append(f"Published, but assumed unknown to the intruder: {unseen}.")
         return " ".join(parts)
 
     def dump(self) -> dict[str, Any]:
@@ -242,34 +244,22 @@ class Adversary:
         }
 
 
-def _label(protected: str, kind: str, name: str) -> str:
+def label_of(protected: str, kind: str, name: str) -> str:
+    """Name an attribute of a node type: of others than the protected one with the type."""
     return name if kind == protected else f"{kind}.{name}"
 
 
-def _split(table: Mapping[str, Rule]) -> tuple[Iterable[str], Iterable[Rule]]:
-    return table.keys(), table.values()
-
-
-def _attribute(name: str, rule: Rule) -> str:
-    return name + _changed(rule)
+def _told(seen: Mapping[str, Rule | None]) -> list[str]:
+    return [name + _changed(rule) for name, rule in seen.items()]
 
 
 def _changed(rule: Rule | None) -> str:
     if rule is None or rule.kind == "exact":
         return ""
-    within = f"within {rule.width:g}"
     words = {
         "at_least": "may have grown",
         "at_most": "may have shrunk",
-        "tolerance": within,
+        "tolerance": f"within {rule.width:g}",
         "ignore": "strength not seen",
     }
     return f" ({words[rule.kind]})"
-
-
-def _links(distance: int) -> str:
-    return f"{distance} link{'s' * (distance != 1)} far"
-
-
-def _list(words: Iterable[str]) -> str:
-    return ", ".join(words)

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Rule
-from telic.privacy.adversary import Adversary
+from telic.privacy.adversary import Adversary, label_of
 
 
 class Column(NamedTuple):
@@ -54,7 +54,7 @@ def flatten(network: Network, adversary: Adversary, what: str = "target") -> Fla
         if kind in adversary.known_ids:
             seen["id"] = Rule("exact")
         for name, rule in seen.items():
-            label = name if kind == adversary.node_type else f"{kind}.{name}"
+            label = label_of(adversary.node_type, kind, name)
             if name not in network.nodes[kind].column_names:
                 raise InputError(
                     f"attribute {label!r} is missing in the {what} network. If a step of the "

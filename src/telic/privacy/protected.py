@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from telic.errors import InputError
 from telic.hin import Network, Schema
+from telic.hin.schema import check_node_type
 
 
 def target_type(network: Network, node_type: str | None = None) -> str:
@@ -17,8 +18,7 @@ def target_type(network: Network, node_type: str | None = None) -> str:
             f"the network has node types {types}. Say which one is to be protected (--node-type)."
         )
     name = types[0] if node_type is None else node_type
-    if name not in types:
-        raise InputError(f"node type {name!r} does not exist. Node types are {types}.")
+    check_node_type(network.schema, name)
     return name
 
 

@@ -19,7 +19,6 @@ from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import read_truth, right
-from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import risks
 from telic.privacy.risk.views import farthest
@@ -161,7 +160,7 @@ def test_those_who_look_alike_have_the_same_candidates(seed):
     target = random_network(rng, schema, int(rng.integers(4, 14)), density=0.1)
     known = random_network(rng, schema, int(rng.integers(4, 14)), density=0.3)
     adversary = Adversary.of(target, node_type="user", distance=3)
-    alike = farthest(flatten(target, adversary), adversary)
+    alike = farthest(target, adversary)
     plain = attack(Auxiliary(known, adversary), target)
     once = attack(Auxiliary(known, adversary), target, alike=alike)
     assert once.sizes.tolist() == plain.sizes.tolist()

@@ -18,13 +18,13 @@ from telic.privacy.advice.release_search import (
     cheapest,
     frontier,
     greedy,
+    lost,
 )
 from telic.privacy.anonymisers.coarsen import count_name
 from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import right
-from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import Risk, risks
 from telic.privacy.risk.views import farthest
@@ -128,7 +128,8 @@ def advise(
         raise InputError(f"node type {adversary.node_type!r} is empty: there is nobody to protect.")
     progress("listing what can be coarsened")
     fields = levers(network, adversary)
-    for name, weight in (weights or {}).items():
+    weights = weights or {}
+    for name, weight in weights.items():
         if name not in [lever.name for lever in fields]:
             raise InputError(f"weights: {name!r} is neither an attribute nor a link type.")
         if not isinstance(weight, int | float) or not 0 <= weight < np.inf:
@@ -136,8 +137,9 @@ def advise(
     search = ReleaseSearch(network, adversary, fields, limits, progress, seconds)
     if resume is not None:
         search.judged.update(read_judged(resume, network, adversary, fields))
-    share = {lever.name: (weights or {}).get(lever.name, 1.0) for lever in fields}
-    losses = [[share[lever.name] * level.loss for level in lever.levels] for lever in fields]
+    losses = [
+        [weights.get(lever.name, 1.0) * level.loss for level in lever.levels] for lever in fields
+    ]
     whole = sum(part[-1] for part in losses) or 1.0
     top = tuple(len(lever.levels) - 1 for lever in fields)
     if not search.passes(top):
@@ -147,11 +149,9 @@ def advise(
             f"everybody's risk is 1/{users}. Publish more users or accept more risk."
         )
     chosen = greedy(search, top, losses)
-    bound = sum(part[level] for part, level in zip(losses, chosen, strict=True))
-    better, proven = cheapest(search, top, losses, bound, max_tried)
+    better, proven = cheapest(search, top, losses, lost(losses, chosen), max_tried)
     chosen, tried = better or chosen, search.tried
     steps = [step for level in search.levels(chosen) for step in level.steps]
-    loss = sum(part[level] for part, level in zip(losses, chosen, strict=True)) / whole
     none = (0,) * len(fields)
     effects = []
     for i, lever in enumerate(fields):
@@ -174,7 +174,7 @@ def advise(
         choice={
             x.name: level.label for x, level in zip(fields, search.levels(chosen), strict=True)
         },
-        loss=loss,
+        loss=lost(losses, chosen) / whole,
         proven=proven,
         tried=tried,
         before=_by_distance(network, adversary),
@@ -230,7 +230,7 @@ def confirm(network: Network, advice: Advice) -> float | None:
     """
     release, seen = _released(network, advice.adversary, advice.steps)
     known = apply_steps(network, advice.steps, node_type=seen.node_type)
-    alike = farthest(flatten(release, seen), seen)
+    alike = farthest(release, seen)
     prepared = Auxiliary(known, seen.exactly())
     try:
         result = attack(prepared, release, alike=alike, max_pairs=MAX_PAIRS)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from scipy import stats
 
 from telic.hin import Network
-from telic.privacy.adversary import Adversary
+from telic.privacy.adversary import Adversary, label_of
 from telic.privacy.anonymisers.coarsen import link_counts
 from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.protected import attribute_codes
@@ -61,11 +61,10 @@ def levers(network: Network, adversary: Adversary) -> list[Lever]:
     """
     out = []
     for kind, seen in adversary.attributes.items():
-        own = kind == adversary.node_type
+        where = {} if kind == adversary.node_type else {"node_type": kind}
         for name in seen:
-            where = {} if own else {"node_type": kind}
             levels = _attribute_levels(network, kind, name, where)
-            out.append(Lever(name if own else f"{kind}.{name}", kind, levels))
+            out.append(Lever(label_of(adversary.node_type, kind, name), kind, levels))
     for kind in adversary.known_ids:
         levels = [
             Level("as they are", [], 0.0, np.arange(network.size(kind))),

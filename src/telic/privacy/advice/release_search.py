@@ -69,10 +69,9 @@ class ReleaseSearch:
     def _profiles(self, kind: str, choice: tuple[int, ...]) -> np.ndarray:
         """Hash the profiles of one node type; `choice` holds the levels of its fields and links."""
         own = [lever for lever in self.fields if kind in (lever.kind, lever.source)]
-        levels = [lever.levels[level] for lever, level in zip(own, choice, strict=True)]
         shown = [
-            level.shown if lever.kind else level.counts
-            for lever, level in zip(own, levels, strict=True)
+            lever.levels[level].shown if lever.kind else lever.levels[level].counts
+            for lever, level in zip(own, choice, strict=True)
         ]
         number = np.full(self.kinds[kind], list(self.kinds).index(kind))
         return profile_hashes(len(number), [number, *(x for x in shown if x is not None)])
@@ -149,6 +148,11 @@ class ReleaseSearch:
         self.failed = self.failed[:0]
 
 
+def lost(losses: list[list[float]], choice: tuple[int, ...]) -> float:
+    """Return what a release loses, given each field's losses by level."""
+    return sum(part[level] for part, level in zip(losses, choice, strict=True))
+
+
 def greedy(
     search: ReleaseSearch, top: tuple[int, ...], losses: list[list[float]]
 ) -> tuple[int, ...]:
@@ -187,7 +191,7 @@ def cheapest(
             level += 1
         start.append(level)
     base = tuple(start)
-    heap = [(sum(part[level] for part, level in zip(losses, base, strict=True)), base, 0)]
+    heap = [(lost(losses, base), base, 0)]
     looked = 0
     while heap:
         loss, choice, least = heapq.heappop(heap)
@@ -239,9 +243,7 @@ def frontier(
             choice = greedy(search, choice, losses)
     search.measures((0,) * len(top))
     points = [
-        FrontierPoint(
-            sum(part[level] for part, level in zip(losses, choice, strict=True)), found, choice
-        )
+        FrontierPoint(lost(losses, choice), found, choice)
         for choice, (found, final) in search.judged.items()
         if final
     ]

@@ -9,7 +9,6 @@ from telic.errors import InputError
 from telic.evaluate.paired import difference_interval
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
-from telic.privacy.merged_types import flatten
 from telic.privacy.protected import attribute_codes, own_links
 from telic.privacy.risk.views import farthest
 
@@ -84,7 +83,7 @@ def inference(
         raise InputError(f"node type {kind!r} is empty: there is nobody to guess of.")
     left = {name: rule for name, rule in adversary.attributes[kind].items() if name != attribute}
     blind = replace(adversary, attributes={**adversary.attributes, kind: left})
-    view = farthest(flatten(release, blind), blind)[: len(truth)]
+    view = farthest(release, blind)[: len(truth)]
     alike = np.unique(view, return_inverse=True)[1]
     linked = _linked(release, adversary)
     commonest = (truth == np.bincount(truth).argmax()).astype(float)

@@ -10,7 +10,6 @@ from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import right, same_ids
-from telic.privacy.merged_types import flatten
 from telic.privacy.risk.risks import Measures, measure
 from telic.privacy.risk.views import farthest
 
@@ -90,7 +89,7 @@ def two_releases(
             "ids they had before new ones were drawn."
         )
     views = [
-        farthest(flatten(network, seen), seen)[: network.size(node_type)]
+        farthest(network, seen)[: network.size(node_type)]
         for network, seen in ((first, adversary), (second, later))
     ]
     codes = [np.unique(view, return_inverse=True)[1] for view in views]

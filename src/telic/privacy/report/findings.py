@@ -8,7 +8,7 @@ import numpy as np
 
 from telic.evaluate.wilson import wilson_interval
 from telic.hin import Network, density
-from telic.privacy.adversary import Adversary
+from telic.privacy.adversary import Adversary, label_of
 from telic.privacy.advice.advise import MAX_PAIRS, Advice, advise
 from telic.privacy.attacks.attribute_inference import Inference, inference
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
@@ -16,7 +16,6 @@ from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.score import Score, same_ids, scores
 from telic.privacy.link_type_sets import sets_to_judge
-from telic.privacy.merged_types import flatten
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import Risk, risks
 from telic.privacy.risk.views import farthest
@@ -28,6 +27,8 @@ TELLING = 0.9
 
 
 ALL_LINKS = "all links"
+ATTACK_DUMP = ("distance", "precision", "unique_wrong", "empty")
+"""What JSON says of the attack's scores."""
 
 
 class Without(NamedTuple):
@@ -119,13 +120,7 @@ class RiskFindings:
             "attack": None
             if self.attacked is None
             else [
-                {
-                    "distance": one.score.distance,
-                    "precision": one.score.precision,
-                    "unique_wrong": one.score.unique_wrong,
-                    "empty": one.score.empty,
-                }
-                for one in self.attacked
+                {name: getattr(one.score, name) for name in ATTACK_DUMP} for one in self.attacked
             ],
         }
         if advised is not None:
@@ -212,7 +207,7 @@ def _without(network: Network, adversary: Adversary) -> Iterator[Without]:
     for kind, table in adversary.attributes.items():
         for name in table:
             left = {n: rule for n, rule in table.items() if n != name}
-            label = name if kind == adversary.node_type else f"{kind}.{name}"
+            label = label_of(adversary.node_type, kind, name)
             yield judged(label, replace(adversary, attributes={**adversary.attributes, kind: left}))
     for kind in adversary.known_ids:
         others = tuple(k for k in adversary.known_ids if k != kind)
@@ -232,7 +227,7 @@ def _attacked(
     errors: LinkErrors,
 ) -> list[Attacked] | None:
     prepared = Auxiliary(known, adversary)
-    alike = farthest(flatten(network, adversary), adversary)
+    alike = farthest(network, adversary)
     try:
         result = attack(prepared, network, errors=errors, alike=alike, max_pairs=MAX_PAIRS)
     except TooManyPairs:

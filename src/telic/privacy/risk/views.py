@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from telic.hin import Links
+from telic.hin import Links, Network
 from telic.kernels import kernel
 from telic.privacy.adversary import Adversary
-from telic.privacy.merged_types import Flat
+from telic.privacy.merged_types import Flat, flatten
 from telic.privacy.protected import attribute_codes
 from telic.privacy.threads import threads_for
 
@@ -86,11 +86,14 @@ class Layer(NamedTuple):
     links: Links
     salt: np.uint64
 
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return row pointers, targets and strengths (empty if there are none)."""
+        strength = _NO_STRENGTH if self.links.strength is None else self.links.strength
+        return self.links.indptr, self.links.indices, strength
+
     def add(self, hashes: np.ndarray, total: np.ndarray) -> None:
         """Add to each node what its neighbours along these links look like."""
-        strength = _NO_STRENGTH if self.links.strength is None else self.links.strength
-        args = self.links.indptr, self.links.indices, strength, self.salt
-        add_neighbour_hashes(*args, hashes, total)
+        add_neighbour_hashes(*self.arrays(), self.salt, hashes, total)
 
 
 def layers_of(number: int, links: Links, size: int, in_links: bool) -> list[Layer]:
@@ -280,17 +283,9 @@ class _Classes:
     def split(self) -> bool:
         """Take one step; say whether any class was split."""
         touched = np.zeros(len(self.number), bool)
-        pass_on(
-            self.changed,
-            self.old,
-            self.number,
-            self.begin,
-            self.end,
-            self.rows,
-            self.label,
-            self.total,
-            touched,
-        )
+        told = self.changed, self.old, self.number
+        links = self.begin, self.end, self.rows, self.label
+        pass_on(*told, *links, self.total, touched)
         nodes = np.flatnonzero(touched)
         if not len(nodes):
             return False
@@ -336,8 +331,9 @@ class _Classes:
         return new
 
 
-def farthest(flat: Flat, adversary: Adversary) -> np.ndarray:
+def farthest(network: Network, adversary: Adversary) -> np.ndarray:
     """Return the hashes of all nodes' views, as far as the adversary looks."""
+    flat = flatten(network, adversary)
     layers = [
         layer
         for number, (links, _) in enumerate(flat.links)

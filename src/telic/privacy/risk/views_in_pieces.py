@@ -18,6 +18,10 @@ from telic.scale import Executor
 from telic.scale.arrays import map_array, store_arrays
 from telic.scale.partitions import Range
 
+LINKS = ("indptr", "indices", "strength")
+JOINT = ("begin", "end", "indices", "label")
+"""Arrays of one link type in one direction, and of all joined."""
+
 
 class NeighbourhoodInPieces(Neighbourhood):
     """Spreads hashes as `Neighbourhood` does, over ranges of nodes, from mapped files.
@@ -38,18 +42,13 @@ class NeighbourhoodInPieces(Neighbourhood):
         self.executor, self.folder, self.size, self.steps = executor, folder, size, 0
         self.skip_bad, self.apart = skip_bad, np.zeros(size, bool)
         if self.joint:
-            names = ("begin", "end", "indices", "label")
-            store_arrays(folder, {f"joint.{name}": getattr(self, name) for name in names})
-            for name in names:
+            store_arrays(folder, {f"joint.{name}": getattr(self, name) for name in JOINT})
+            for name in JOINT:
                 setattr(self, name, map_array(folder, f"joint.{name}"))
         else:
             for number, layer in enumerate(self.layers):
-                strength = np.empty(0, np.int32)
-                if layer.links.strength is not None:
-                    strength = layer.links.strength
-                arrays = {"indptr": layer.links.indptr, "indices": layer.links.indices}
-                arrays["strength"] = strength
-                store_arrays(folder, {f"{number}.{name}": array for name, array in arrays.items()})
+                arrays = zip(LINKS, layer.arrays(), strict=True)
+                store_arrays(folder, {f"{number}.{name}": array for name, array in arrays})
 
     def add(self, hashes: np.ndarray, total: np.ndarray) -> None:
         """Add to each node what its neighbours look like."""
@@ -78,14 +77,11 @@ def _add_range(folder: Path, name: str, salts: tuple[int, ...], part: Range, out
     rows = slice(part.start, part.stop)
     with ONE_AT_A_TIME, threads_for(len(total)):
         if not salts:
-            begin, end = (map_array(folder, f"joint.{side}")[rows] for side in ("begin", "end"))
-            indices, label = (map_array(folder, f"joint.{one}") for one in ("indices", "label"))
-            add_labelled_hashes(begin, end, indices, label, hashes, total)
+            begin, end, *entries = (map_array(folder, f"joint.{name}") for name in JOINT)
+            add_labelled_hashes(begin[rows], end[rows], *entries, hashes, total)
         for number, salt in enumerate(salts):
-            indptr = map_array(folder, f"{number}.indptr")[part.start : part.stop + 1]
-            indices, strength = (
-                map_array(folder, f"{number}.{n}") for n in ("indices", "strength")
-            )
-            add_neighbour_hashes(indptr, indices, strength, np.uint64(salt), hashes, total)
+            indptr, *ends = (map_array(folder, f"{number}.{name}") for name in LINKS)
+            indptr = indptr[part.start : part.stop + 1]
+            add_neighbour_hashes(indptr, *ends, np.uint64(salt), hashes, total)
     with out.open("wb") as stream:
         np.save(stream, total)
