@@ -44,33 +44,23 @@ class AccessLog:
     def user_patient(self, rows: np.ndarray | slice = slice(None)) -> sparse.csr_array:
         """Users × patients: 1 where the user opened a record of the patient (U–P)."""
         patient = self.encounter_patient[self.access_encounter[rows]]
-        matrix = count_pairs(self.access_user[rows], patient, (len(self.users), len(self.patients)))
-        matrix.data[:] = 1
-        return matrix
+        return mark_pairs(self.access_user[rows], patient, (len(self.users), len(self.patients)))
 
     def user_encounter(self, rows: np.ndarray | slice = slice(None)) -> sparse.csr_array:
         """Users × encounters: 1 where the user opened a record of the encounter."""
         shape = (len(self.users), len(self.encounters))
-        matrix = count_pairs(self.access_user[rows], self.access_encounter[rows], shape)
-        matrix.data[:] = 1
-        return matrix
+        return mark_pairs(self.access_user[rows], self.access_encounter[rows], shape)
 
     def patient_diagnosis(self) -> sparse.csr_array:
         """Patients × codes: encounters of the patient with the diagnosis (P–D)."""
-        belongs = count_pairs(
-            self.encounter_patient,
-            np.arange(len(self.encounters)),
-            (len(self.patients), len(self.encounters)),
-        )
+        shape = (len(self.patients), len(self.encounters))
+        belongs = count_pairs(self.encounter_patient, np.arange(len(self.encounters)), shape)
         return belongs @ self.diagnosis
 
     def user_diagnosis(self, rows: np.ndarray | slice = slice(None)) -> sparse.csr_array:
         """Users × codes: accesses to encounters with the diagnosis, v_u(d) of section 6.4.4."""
-        opened = count_pairs(
-            self.access_user[rows],
-            self.access_encounter[rows],
-            (len(self.users), len(self.encounters)),
-        )
+        shape = (len(self.users), len(self.encounters))
+        opened = count_pairs(self.access_user[rows], self.access_encounter[rows], shape)
         return opened @ self.diagnosis
 
     def n_patients(self, accesses: np.ndarray) -> int:
@@ -106,4 +96,11 @@ def count_pairs(row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> 
     ones = np.ones(len(row), dtype=np.int32)
     matrix = sparse.coo_array((ones, (row, column)), shape=shape).tocsr()
     matrix.sum_duplicates()
+    return matrix
+
+
+def mark_pairs(row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    """Return a sparse matrix with 1 at each pair, however often it comes."""
+    matrix = count_pairs(row, column, shape)
+    matrix.data[:] = 1
     return matrix

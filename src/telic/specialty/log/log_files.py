@@ -15,7 +15,7 @@ from scipy import sparse
 from telic.data import contracts
 from telic.data.atomic_writes import atomic_path
 from telic.errors import InputError
-from telic.specialty.log.access_log import AccessLog, count_pairs
+from telic.specialty.log.access_log import AccessLog, count_pairs, mark_pairs
 from telic.specialty.log.contract_tables import find_table, is_simulated, read_table
 from telic.specialty.log.diagnosis_codes import categorise, read_vocabulary
 from telic.specialty.small_cells import shown
@@ -48,44 +48,28 @@ def read_log(
     """
     folder = Path(folder)
     vocabulary = read_vocabulary(folder)
-    notes: list[str] = []
-
-    def read(name: str, schema: pa.Schema) -> pa.Table:
-        table, found = read_table(find_table(folder, name), schema, on_bad_row=on_bad_row)
-        notes.extend(found)
-        return table
-
-    accesses = read("accesses", contracts.ACCESSES)
-    diagnoses = read("diagnoses", contracts.DIAGNOSES)
-    providers = read("providers", contracts.PROVIDERS)
+    files = _Files(folder, on_bad_row)
+    accesses = files.read("accesses", contracts.ACCESSES)
+    diagnoses = files.read("diagnoses", contracts.DIAGNOSES)
+    providers = files.read("providers", contracts.PROVIDERS)
     if not accesses.num_rows or not diagnoses.num_rows:
         empty = "accesses" if not accesses.num_rows else "diagnoses"
         raise InputError(f"{find_table(folder, empty)}: holds no usable row.")
 
     users, (provider, access_user) = _number(providers["user"], accesses["user"])
-    names = _names(folder, on_bad_row, notes)
-    taxonomy = _declared(users, provider, providers, access_user, accesses["row"], notes)
+    names = _names(files)
+    taxonomy = _declared(users, provider, providers, access_user, accesses["row"], files.notes)
     taxonomy = _called(taxonomy, names)
     patients, (diagnosis_patient, access_patient) = _number(
         diagnoses["patient"], accesses["patient"]
     )
-    diagnosed = _diagnosed(diagnoses, diagnosis_patient, vocabulary, code_table, on_bad_row, notes)
+    diagnosed = _diagnosed(diagnoses, diagnosis_patient, vocabulary, code_table, files)
     access_encounter = _places(accesses["encounter"], diagnosed.encounters)
     at = accesses["at"].to_numpy().astype("datetime64[us]").astype(np.int64)
-    order = _usable(
-        accesses, access_user, access_patient, access_encounter, at, diagnosed, on_bad_row, notes
-    )
+    order = _usable(accesses, access_user, access_patient, access_encounter, at, diagnosed, files)
     if not len(order):
         raise InputError(f"{find_table(folder, 'accesses')}: no access is to a known encounter.")
-    fine, fine_patient = _read_fine(
-        folder,
-        users,
-        patients,
-        diagnosed.code_of,
-        len(diagnosed.codes),
-        on_bad_row,
-        notes,
-    )
+    fine, fine_patient = _read_fine(files, users, patients, diagnosed)
     log = AccessLog(
         users=users,
         taxonomy=taxonomy,
@@ -102,7 +86,7 @@ def read_log(
         fine=fine,
         fine_patient=fine_patient,
         simulated=is_simulated(folder),
-        notes=notes,
+        notes=files.notes,
     )
     _note_gaps(log)
     return log
@@ -145,20 +129,61 @@ def write_log(
         (temporary / "meta.json").write_text(meta, encoding="utf-8")
 
 
+class _Files:
+    """Where a log's tables are read, and what is noted of them."""
+
+    def __init__(self, folder: Path, on_bad_row: str) -> None:
+        self.folder, self.on_bad_row = folder, on_bad_row
+        self.notes: list[str] = []
+
+    def read(self, name: str, schema: pa.Schema) -> pa.Table:
+        """Read a table by its contract."""
+        file = find_table(self.folder, name)
+        table, found = read_table(file, schema, on_bad_row=self.on_bad_row)
+        self.notes += found
+        return table
+
+    def read_any(self, name: str, schema: pa.Schema) -> pa.Table | None:
+        """Read a table that need not be there."""
+        try:
+            find_table(self.folder, name)
+        except InputError:
+            return None
+        return self.read(name, schema)
+
+    def drop(self, bad: np.ndarray, table: pa.Table, name: str, reason: str) -> None:
+        """Note rows that are left out, if there are any."""
+        if bad.any():
+            count, first = shown(int(bad.sum())), table["row"][int(bad.argmax())]
+            self.notes.append(f"{name}: {count} rows {reason} (the first is row {first})")
+
+    def refuse(self, bad: np.ndarray, table: pa.Table, name: str, reason: str) -> None:
+        """Raise InputError for rows of a wrong patient, or note that they are skipped."""
+        if self.on_bad_row == "raise" and bad.any():
+            # The ids of patients are not for messages.
+            raise InputError(
+                f"{name}: row {table['row'][int(bad.argmax())]}: 'patient': {reason}. Correct the "
+                "row or skip bad rows (on_bad_row='skip', --skip-bad-rows)."
+            )
+        self.drop(bad, table, name, f"skipped: {reason}")
+
+
 def _number(*columns: pa.ChunkedArray) -> tuple[np.ndarray, list[np.ndarray]]:
     """Number the ids of several columns together, in sorted order."""
-    encoded = [column.unify_dictionaries().combine_chunks() for column in columns]
-    values = [np.asarray(one.dictionary.to_pylist(), dtype=object) for one in encoded]
-    used = [
-        value[np.unique(one.indices.to_numpy())] for one, value in zip(encoded, values, strict=True)
-    ]
-    ids = np.array(sorted(set().union(*used)), dtype=str)
-    numbers = []
-    for one, value in zip(encoded, values, strict=True):
-        place = pc.index_in(pa.array(value.tolist(), pa.string()), pa.array(ids.tolist()))
-        place = place.fill_null(-1).to_numpy().astype(np.int32)
-        numbers.append(place[one.indices.to_numpy()])
-    return ids, numbers
+    used: set[str] = set()
+    for column in columns:
+        used.update(column.unify_dictionaries().unique().to_pylist())
+    ids = np.array(sorted(used), dtype=str)
+    return ids, [_places(column, ids) for column in columns]
+
+
+def _places(column: pa.ChunkedArray, ids: np.ndarray) -> np.ndarray:
+    """Return the number of each id, -1 where it is none of these."""
+    encoded = column.unify_dictionaries().combine_chunks()
+    known = pa.array(ids.tolist(), pa.string())
+    place = pc.index_in(encoded.dictionary.cast(pa.string()), known).fill_null(-1)
+    numbers: np.ndarray = place.to_numpy().astype(np.int32)
+    return numbers[encoded.indices.to_numpy()]
 
 
 def _declared(
@@ -195,14 +220,11 @@ def _declared(
     return taxonomy.astype(str)
 
 
-def _names(folder: Path, on_bad_row: str, notes: list[str]) -> dict[str, str]:
+def _names(files: _Files) -> dict[str, str]:
     """What codes are called, if the log says so; the first name counts."""
-    try:
-        path = find_table(folder, "names")
-    except InputError:
+    table = files.read_any("names", contracts.NAMES)
+    if table is None:
         return {}
-    table, found = read_table(path, contracts.NAMES, on_bad_row=on_bad_row)
-    notes.extend(found)
     names: dict[str, str] = {}
     other = []
     for row, code, name in zip(
@@ -211,7 +233,7 @@ def _names(folder: Path, on_bad_row: str, notes: list[str]) -> dict[str, str]:
         if names.setdefault(code, name) != name:
             other.append(row)
     if other:
-        notes.append(
+        files.notes.append(
             f"names: {len(other):,} rows dropped: their code has another name already (the first "
             f"is row {other[0]})"
         )
@@ -237,8 +259,10 @@ class _Diagnosed(NamedTuple):
     encounter_patient: np.ndarray
     codes: np.ndarray
     labels: dict[str, str]
-    code_of: dict[str, int]
-    """The number in `codes` of each code as it is written in the table."""
+    written: np.ndarray
+    """Codes as they are written in the table."""
+    code_of: np.ndarray
+    """The number in `codes` of each of these."""
     diagnosis: sparse.csr_array
     """Encounters by codes, 1 where an encounter has a code."""
 
@@ -248,8 +272,7 @@ def _diagnosed(
     patient: np.ndarray,
     vocabulary: str,
     code_table: str | Path | None,
-    on_bad_row: str,
-    notes: list[str],
+    files: _Files,
 ) -> _Diagnosed:
     encounters, (encounter,) = _number(diagnoses["encounter"])
     raw_codes, (code,) = _number(diagnoses["code"])
@@ -257,12 +280,13 @@ def _diagnosed(
     encounter_patient[encounter[::-1]] = patient[::-1]
     other = encounter_patient[encounter] != patient
     reason = "the encounter's other rows name another patient"
-    _refuse(other, diagnoses, "diagnoses", reason, on_bad_row, notes)
+    files.refuse(other, diagnoses, "diagnoses", reason)
     categories = categorise(raw_codes.tolist(), vocabulary=vocabulary, code_table=code_table)
     codes, code_of = np.unique(np.array(categories.category, dtype=str), return_inverse=True)
+    code_of = code_of.astype(np.int32)
     if categories.outside:
         outside = np.isin(raw_codes, categories.outside)[code]
-        notes.append(
+        files.notes.append(
             f"diagnoses: {len(categories.outside):,} codes ({shown(int(outside.sum()))} rows) are "
             f"outside the vocabulary {vocabulary!r} and kept as they are (the first is in row "
             f"{diagnoses['row'][int(outside.argmax())]})"
@@ -270,19 +294,10 @@ def _diagnosed(
     encounter, code = encounter[~other], code[~other]
     rows = count_pairs(encounter, code, (len(encounters), len(raw_codes)))
     if (repeated := int(rows.sum()) - rows.nnz) > 0:
-        notes.append(f"diagnoses: {shown(repeated)} duplicated rows dropped")
-    shape = (len(encounters), len(codes))
-    diagnosis = count_pairs(encounter, code_of[code].astype(np.int32), shape)
-    diagnosis.data[:] = 1
-    numbers = dict(zip(raw_codes, code_of, strict=True))
-    return _Diagnosed(encounters, encounter_patient, codes, categories.label, numbers, diagnosis)
-
-
-def _places(column: pa.ChunkedArray, ids: np.ndarray) -> np.ndarray:
-    """Return the number of each id, -1 where it is none of these."""
-    place = pc.index_in(column.cast(pa.string()), pa.array(ids.tolist(), pa.string()))
-    numbers: np.ndarray = place.fill_null(-1).to_numpy().astype(np.int32)
-    return numbers
+        files.notes.append(f"diagnoses: {shown(repeated)} duplicated rows dropped")
+    diagnosis = mark_pairs(encounter, code_of[code], (len(encounters), len(codes)))
+    labels = categories.label
+    return _Diagnosed(encounters, encounter_patient, codes, labels, raw_codes, code_of, diagnosis)
 
 
 def _usable(
@@ -292,79 +307,38 @@ def _usable(
     encounter: np.ndarray,
     at: np.ndarray,
     diagnosed: _Diagnosed,
-    on_bad_row: str,
-    notes: list[str],
+    files: _Files,
 ) -> np.ndarray:
     """Return the places of the accesses that count, by user, encounter and time."""
     known = encounter >= 0
-    if not known.all():
-        notes.append(
-            f"accesses: {shown(int((~known).sum()))} rows dropped: their encounter has no "
-            f"diagnosis (the first is row {accesses['row'][int((~known).argmax())]})"
-        )
+    files.drop(~known, accesses, "accesses", "dropped: their encounter has no diagnosis")
     elsewhere = known & (diagnosed.encounter_patient[encounter] != patient)
     reason = "the encounter belongs to another patient in diagnoses"
-    _refuse(elsewhere, accesses, "accesses", reason, on_bad_row, notes)
+    files.refuse(elsewhere, accesses, "accesses", reason)
     keep = np.flatnonzero(known & ~elsewhere)
     order: np.ndarray = keep[np.lexsort((at[keep], encounter[keep], user[keep]))]
     again = np.all([np.diff(one[order]) == 0 for one in (user, encounter, at)], axis=0)
     if again.any():
-        notes.append(f"accesses: {shown(int(again.sum()))} duplicated rows dropped")
+        files.notes.append(f"accesses: {shown(int(again.sum()))} duplicated rows dropped")
         order = np.delete(order, np.flatnonzero(again) + 1)
     return order
 
 
-def _refuse(
-    bad: np.ndarray, table: pa.Table, name: str, reason: str, on_bad_row: str, notes: list[str]
-) -> None:
-    if not bad.any():
-        return
-    first = table["row"][int(bad.argmax())]  # the ids of patients are not for messages
-    if on_bad_row == "raise":
-        raise InputError(
-            f"{name}: row {first}: 'patient': {reason}. Correct the row or skip bad rows "
-            "(on_bad_row='skip', --skip-bad-rows)."
-        )
-    notes.append(
-        f"{name}: {shown(int(bad.sum()))} rows skipped: {reason} (the first is row {first})"
-    )
-
-
 def _read_fine(
-    folder: Path,
-    users: np.ndarray,
-    patients: np.ndarray,
-    code_of: Mapping[str, int],
-    n_codes: int,
-    on_bad_row: str,
-    notes: list[str],
+    files: _Files, users: np.ndarray, patients: np.ndarray, diagnosed: _Diagnosed
 ) -> tuple[sparse.csr_array | None, sparse.csr_array | None]:
-    try:
-        path = find_table(folder, "access_diagnoses")
-    except InputError:
+    table = files.read_any("access_diagnoses", contracts.ACCESS_DIAGNOSES)
+    if table is None:
         return None, None
-    table, found = read_table(path, contracts.ACCESS_DIAGNOSES, on_bad_row=on_bad_row)
-    notes.extend(found)
-    columns = {
-        "user": {name: i for i, name in enumerate(users)},
-        "patient": {name: i for i, name in enumerate(patients)},
-        "code": code_of,
-    }
-    number = {}
-    for name, places in columns.items():
-        column = table[name].unify_dictionaries().combine_chunks()
-        place = np.array([places.get(one, -1) for one in column.dictionary.to_pylist()], np.int32)
-        number[name] = place[column.indices.to_numpy()] if len(place) else np.empty(0, np.int32)
-    known = np.all([place >= 0 for place in number.values()], axis=0)
-    if not known.all():
-        notes.append(
-            f"access_diagnoses: {shown(int((~known).sum()))} rows dropped: their user, patient or "
-            f"code is in no other table (the first is row {table['row'][int((~known).argmax())]})"
-        )
-    user, patient, code = (number[name][known] for name in ("user", "patient", "code"))
-    fine_patient = count_pairs(user, patient, (len(users), len(patients)))
-    fine_patient.data[:] = 1
-    return count_pairs(user, code, (len(users), n_codes)), fine_patient
+    ids = {"user": users, "patient": patients, "code": diagnosed.written}
+    places = [_places(table[name], known) for name, known in ids.items()]
+    known = np.all([place >= 0 for place in places], axis=0)
+    reason = "dropped: their user, patient or code is in no other table"
+    files.drop(~known, table, "access_diagnoses", reason)
+    user, patient, code = (place[known] for place in places)
+    fine_patient = mark_pairs(user, patient, (len(users), len(patients)))
+    shape = (len(users), len(diagnosed.codes))
+    return count_pairs(user, diagnosed.code_of[code], shape), fine_patient
 
 
 def _note_gaps(log: AccessLog) -> None:
