@@ -18,12 +18,7 @@ from telic.cli.jobs import (
     tell_job,
 )
 from telic.cli.options import refuse_ending
-from telic.cli.privacy.files import (
-    find_truth,
-    read_steps,
-    split_names,
-    write_candidates,
-)
+from telic.cli.privacy.files import find_truth, read_steps, write_candidates
 from telic.cli.privacy.options import (
     MANY_EMPTY,
     TRUTHS,
@@ -41,6 +36,7 @@ from telic.cli.privacy.options import (
     NodeType,
     Steps,
     app,
+    intruder,
 )
 from telic.report.table import Table
 
@@ -105,7 +101,7 @@ def attack(
     from telic.data import check_output
     from telic.data.json_files import read_json
     from telic.hin import read_network
-    from telic.privacy import Adversary, LinkErrors, measured_attack
+    from telic.privacy import LinkErrors, measured_attack
     from telic.privacy.anonymisers.complete_graph import without_majority_strength
     from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
     from telic.privacy.protected import target_type
@@ -141,17 +137,8 @@ def attack(
             node_type=node_type,
             where=f"{steps}: ",
         )
-        adversary = Adversary.of(
-            published,
-            node_type=node_type,
-            attributes=split_names(attributes),
-            links=split_names(links),
-            known_ids=split_names(known_ids),
-            in_links=in_links,
-            joint=joint,
-            distance=max_distance,
-            rules=override,
-        )
+        seen = attributes, links, known_ids, in_links, joint, max_distance
+        adversary = intruder(published, node_type, *seen, override)
         removed = None
         if reconfigured:
             published, removed = without_majority_strength(published, node_type=node_type)
@@ -182,18 +169,15 @@ def attack(
         "link_errors": {**asdict(errors), "words": errors.words()},
         "rows": rows,
     }
-    out["extensions"] = [
-        name
-        for name, on in (
-            ("in_links", in_links),
-            ("joint", joint),
-            ("eliminate", eliminate),
-            ("added", added > 0),
-            ("changed", changed > 0),
-            ("missing", missing < 1),
-        )
-        if on
-    ]
+    extensions = {
+        "in_links": in_links,
+        "joint": joint,
+        "eliminate": eliminate,
+        "added": added > 0,
+        "changed": changed > 0,
+        "missing": missing < 1,
+    }
+    out["extensions"] = [name for name, on in extensions.items() if on]
     if left_out := job.left_out() if job else []:
         out["left_out"] = left_out
     if removed is not None:
@@ -262,7 +246,6 @@ def again(
     """
     from telic.hin import read_network
     from telic.privacy import Adversary, two_releases
-    from telic.privacy.risk.risks import Measures
 
     networks = [read_network(folder) for folder in (first, second)]
     seen = [Adversary.of(network, node_type=node_type) for network in networks]
@@ -278,19 +261,13 @@ def again(
         )
         return
 
-    def row(label: str, one: Measures) -> list[str | float]:
-        return [label, one.risk, one.tail, one.highest, one.unique]
-
     typer.echo(seen[0].words())
     columns = {
         "release": "",
         **dict.fromkeys(("mean risk", "worst 1 %", "highest", "unique users"), ".1%"),
     }
-    rows = [
-        row("first", found.first),
-        row("second", found.second),
-        row("both, rows joined", found.joined),
-    ]
+    releases = {"first": found.first, "second": found.second, "both, rows joined": found.joined}
+    rows = [[label, x.risk, x.tail, x.highest, x.unique] for label, x in releases.items()]
     show(Table(f"Risk of the {found.people:,} people who are in both", columns, rows))
     if found.matched is None:
         typer.echo("The attack was not run: too many users are alike.")

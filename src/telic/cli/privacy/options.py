@@ -1,11 +1,16 @@
 """What the commands of `telic privacy` share: options, mostly of what an intruder sees."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from telic.cli.options import finite
+from telic.cli.privacy.files import split_names
+
+if TYPE_CHECKING:
+    from telic.hin import Network
+    from telic.privacy import Adversary
 
 app = typer.Typer(help="Know the risk before you publish a network.", no_args_is_help=True)
 
@@ -72,3 +77,30 @@ Steps = Annotated[
         help='JSON list such as [{"method": "generalise", "attribute": "yob", "width": 5}].'
     ),
 ]
+
+
+def intruder(
+    net: "Network",
+    node_type: str | None,
+    attributes: str | None,
+    links: str | None,
+    known_ids: str | None,
+    in_links: bool,
+    joint: bool,
+    distance: int | None,
+    rules: dict[str, Any] | None = None,
+) -> "Adversary":
+    """Return the intruder whom the options describe."""
+    from telic.privacy import Adversary
+
+    return Adversary.of(
+        net,
+        node_type=node_type,
+        attributes=split_names(attributes),
+        links=split_names(links),
+        known_ids=split_names(known_ids),
+        in_links=in_links,
+        joint=joint,
+        distance=distance,
+        rules=rules,
+    )

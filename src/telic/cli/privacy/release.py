@@ -24,6 +24,7 @@ from telic.cli.privacy.options import (
     NodeType,
     Steps,
     app,
+    intruder,
 )
 from telic.cli.progress import steps as steps_shown
 from telic.errors import InputError
@@ -210,7 +211,7 @@ def advise(
     from telic.data.json_files import read_json
     from telic.data.own_outputs import refuse_read
     from telic.hin import read_network
-    from telic.privacy import Adversary, Limits
+    from telic.privacy import Limits
     from telic.privacy.advice.advise import advise as search
     from telic.privacy.report.advice import (
         attacked_words,
@@ -231,15 +232,8 @@ def advise(
             raise InputError(f"--resume names {resume}, where the steps go. Choose another name.")
     weigh = None if weights is None else read_json(weights, dict, WEIGHTS)
     net = read_network(network)
-    adversary = Adversary.of(
-        net,
-        node_type=node_type,
-        attributes=split_names(attributes),
-        links=split_names(links),
-        known_ids=split_names(known_ids),
-        in_links=in_links,
-        joint=joint,
-        distance=max_distance,
+    adversary = intruder(
+        net, node_type, attributes, links, known_ids, in_links, joint, max_distance
     )
     with steps_shown("advise") as begin:
         found = search(
@@ -336,7 +330,7 @@ def report(
     """
     from telic.data import check_output
     from telic.hin import read_network
-    from telic.privacy import Adversary, Limits, LinkErrors
+    from telic.privacy import Limits, LinkErrors
     from telic.privacy.report.page import risk_report
 
     errors = LinkErrors(added, changed, missing)
@@ -346,15 +340,8 @@ def report(
     with steps_shown("report") as begin:
         begin("reading")
         net = read_network(network)
-        adversary = Adversary.of(
-            net,
-            node_type=node_type,
-            attributes=split_names(attributes),
-            links=split_names(links),
-            known_ids=split_names(known_ids),
-            in_links=in_links,
-            joint=joint,
-            distance=max_distance,
+        adversary = intruder(
+            net, node_type, attributes, links, known_ids, in_links, joint, max_distance
         )
         page, facts = risk_report(
             net,

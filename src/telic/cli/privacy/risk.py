@@ -16,10 +16,7 @@ from telic.cli.jobs import (
     steps_or_job,
     tell_job,
 )
-from telic.cli.privacy.files import (
-    read_loss,
-    split_names,
-)
+from telic.cli.privacy.files import read_loss
 from telic.cli.privacy.options import (
     AsJson,
     Attributes,
@@ -31,6 +28,7 @@ from telic.cli.privacy.options import (
     NetworkFolder,
     NodeType,
     app,
+    intruder,
 )
 from telic.report.table import Table
 
@@ -68,21 +66,13 @@ def risk(
     import numpy as np
 
     from telic.hin import read_network
-    from telic.privacy import Adversary
     from telic.privacy.link_type_sets import sets_to_judge
     from telic.privacy.risk.risk_in_words import meaning
     from telic.privacy.risk.risks import risks
 
     net = read_network(network)
-    adversary = Adversary.of(
-        net,
-        node_type=node_type,
-        attributes=split_names(attributes),
-        links=split_names(links),
-        known_ids=split_names(known_ids),
-        in_links=in_links,
-        joint=joint,
-        distance=max_distance,
+    adversary = intruder(
+        net, node_type, attributes, links, known_ids, in_links, joint, max_distance
     )
     node_type = adversary.node_type
     sets = sets_to_judge(list(adversary.links))

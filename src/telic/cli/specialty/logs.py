@@ -6,11 +6,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.options import finite
-from telic.cli.specialty.options import (
-    Seed,
-    app,
-    tell,
-)
+from telic.cli.specialty.options import Seed, app, tell
 
 
 @app.command()
