@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -188,35 +188,26 @@ def attack(
         print_json(out)
         return
     typer.echo(f"{adversary.words()} {errors.words()}")
-    show(
-        Table(
-            f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; "
-            f"truth: {kind}",
-            {
-                "distance": "",
-                "precision [95 %]": FOUND,
-                "unique, wrong": ".1%",
-                "unique": ".1%",
-                "empty": ".1%",
-                "reduction": ".3%",
-                "mean candidates": ".1f",
-            },
-            [
-                [
-                    r["distance"],
-                    [r["precision"], r["precision_low"], r["precision_high"]]
-                    if "precision" in r
-                    else "unknown",
-                    r.get("unique_wrong", "unknown"),
-                    r["unique"],
-                    r["empty"],
-                    r["reduction_rate"],
-                    r["mean_candidates"],
-                ]
-                for r in rows
-            ],
-        )
+    title = (
+        f"DeHIN: {out['target_users']} targets, {out['auxiliary_users']} known users; truth: {kind}"
     )
+    columns = {
+        "distance": "",
+        "precision [95 %]": FOUND,
+        "unique, wrong": ".1%",
+        "unique": ".1%",
+        "empty": ".1%",
+        "reduction": ".3%",
+        "mean candidates": ".1f",
+    }
+    shown = []
+    for r in rows:
+        right: Any = "unknown"
+        if "precision" in r:
+            right = [r[name] for name in ("precision", "precision_low", "precision_high")]
+        others = (r[name] for name in ("unique", "empty", "reduction_rate", "mean_candidates"))
+        shown.append([r["distance"], right, r.get("unique_wrong", "unknown"), *others])
+    show(Table(title, columns, shown))
     if left_out:
         typer.echo(
             f"{len(left_out)} pieces were left out; their targets keep the candidates that they "

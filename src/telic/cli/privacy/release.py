@@ -45,6 +45,8 @@ MaxUnique = Annotated[
     typer.Option(help="Highest share of users who are alone of their kind.", callback=finite),
 ]
 WEIGHTS = 'an object such as {"yob": 2, "follow": 0.5}'
+EFFECT = ("field", "level", "risk_without", "risk_if_published")
+"""How JSON names what a field adds to the risk."""
 MaxTail = Annotated[
     float | None,
     typer.Option(help="Highest mean risk of the 1 % of users who are worst off.", callback=finite),
@@ -266,23 +268,13 @@ def advise(
                 "meaning": meaning(found.after[-1]),
                 "attack_precision": found.attacked,
                 "adversary": adversary.dump(),
-                "effects": [
-                    {
-                        "field": name,
-                        "level": level,
-                        "risk_without": without,
-                        "risk_if_published": added,
-                    }
-                    for name, level, without, added in found.effects
-                ],
+                "effects": [dict(zip(EFFECT, one, strict=True)) for one in found.effects],
             }
         )
         return
-    least = (
-        "no release that loses less meets the limit"
-        if found.proven
-        else "one that loses less may exist"
-    )
+    least = "one that loses less may exist"
+    if found.proven:
+        least = "no release that loses less meets the limit"
     typer.echo(adversary.words())
     typer.echo(
         f"Risk {found.before[-1].risk:.1%} → {found.after[-1].risk:.1%}; information lost "

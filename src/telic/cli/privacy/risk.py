@@ -143,23 +143,13 @@ def risk(
         print_json(out)
         return
     typer.echo(f"{adversary.words()} Risk assumes that the intruder knows all of it exactly.")
-    show(
-        Table(
-            f"Privacy risk of {net.size(node_type)} users",
-            {
-                "link types": "",
-                "distance": "",
-                "mean risk": ".1%",
-                "worst 1 %": ".1%",
-                "highest": ".1%",
-                "unique users": ".1%",
-            },
-            [
-                ["-".join(r.links) or "(none)", r.distance, r.risk, r.tail, r.highest, r.unique]
-                for r in rows
-            ],
-        )
-    )
+    shares = ("mean risk", "worst 1 %", "highest", "unique users")
+    columns = {"link types": "", "distance": "", **dict.fromkeys(shares, ".1%")}
+    shown = [
+        ["-".join(r.links) or "(none)", r.distance, r.risk, r.tail, r.highest, r.unique]
+        for r in rows
+    ]
+    show(Table(f"Privacy risk of {net.size(node_type)} users", columns, shown))
     if left_out:
         typer.echo(
             f"{len(left_out)} pieces were left out; their users count as alone, so that the risk "
@@ -169,10 +159,6 @@ def risk(
         typer.echo(f"All link types, farthest distance. {out['meaning']}")
     if worst:
         label = "user" if show_ids else "user (row)"
-        show(
-            Table(
-                "At highest risk, all link types, farthest distance",
-                {label: "", "users alike (k)": ",", "risk": ".3f"},
-                [list(one.values()) for one in out["worst"]],
-            )
-        )
+        columns = {label: "", "users alike (k)": ",", "risk": ".3f"}
+        listed = [list(one.values()) for one in out["worst"]]
+        show(Table("At highest risk, all link types, farthest distance", columns, listed))

@@ -72,7 +72,13 @@ def risk_report(
         network, adversary, auxiliary=auxiliary, errors=errors, limits=limits, progress=progress
     )
     facts = found.facts()
-    page = Report(f"Before you publish: {name}", lead=_lead(found))
+    kinds = len(adversary.links)
+    page = Report(
+        f"Before you publish: {name}",
+        lead=f"{found.users:,} users, {kinds} kind{'s' * (kinds != 1)} of links. Removing names "
+        "does not make a network anonymous: people are recognised by their profile and by whom "
+        "they link to. This page measures how far, and what to do about it.",
+    )
     if (network.nodes[adversary.node_type].schema.metadata or {}).get(SIMULATED) == b"true":
         page.note("This network is simulated: no real person is in it.")
     _short_section(page, found)
@@ -87,15 +93,6 @@ def risk_report(
         _inference_section(page, found)
     _limits_section(page, found)
     return page, facts
-
-
-def _lead(found: RiskFindings) -> str:
-    kinds = len(found.adversary.links)
-    return (
-        f"{found.users:,} users, {kinds} kind{'s' * (kinds != 1)} of links. Removing names does "
-        "not make a network anonymous: people are recognised by their profile and by whom they "
-        "link to. This page measures how far, and what to do about it."
-    )
 
 
 def _short_section(page: Report, found: RiskFindings) -> None:
@@ -169,19 +166,15 @@ def _map_section(page: Report, found: RiskFindings) -> None:
             + (", without any attribute" if alone else "")
             + ", by how far the intruder looks. Dark: people are told apart",
         )
-    page.table(
-        Table(
-            "All link types together. k: how many users look the same",
-            {
-                "Looking this many links far": "",
-                "Mean risk (1/k)": ".1%",
-                "Worst 1 % of users": ".1%",
-                "Highest": ".1%",
-                "Alone of their kind": ".1%",
-            },
-            [[r.distance, r.risk, r.tail, r.highest, r.unique] for r in found.full],
-        )
-    )
+    columns = {
+        "Looking this many links far": "",
+        "Mean risk (1/k)": ".1%",
+        "Worst 1 % of users": ".1%",
+        "Highest": ".1%",
+        "Alone of their kind": ".1%",
+    }
+    rows = [[r.distance, r.risk, r.tail, r.highest, r.unique] for r in found.full]
+    page.table(Table("All link types together. k: how many users look the same", columns, rows))
     sizes = found.last.group_sizes()
     counts = [[_alike(k), int((sizes <= k).sum())] for k in GROUPS]
     title = "Looking as far as the last row above"
@@ -202,22 +195,18 @@ def _worst_section(page: Report, found: RiskFindings, worst: int, show_ids: bool
             )
         )
     ids = found.network.ids(found.adversary.node_type)
-    page.table(
-        Table(
-            "Users who are worst off"
-            + ("" if show_ids else " (rows, counted from 1; ids are printed on request only)"),
-            {
-                "User" if show_ids else "Row": "",
-                "users alike (k)": ",",
-                "by profile alone": ",",
-                "told from the others by": "",
-            },
-            [
-                [str(ids[one.user]) if show_ids else one.user + 1, *one[1:]]
-                for one in reasons(found, worst)
-            ],
-        )
-    )
+    asked = "" if show_ids else " (rows, counted from 1; ids are printed on request only)"
+    columns = {
+        "User" if show_ids else "Row": "",
+        "users alike (k)": ",",
+        "by profile alone": ",",
+        "told from the others by": "",
+    }
+    rows = [
+        [str(ids[one.user]) if show_ids else one.user + 1, *one[1:]]
+        for one in reasons(found, worst)
+    ]
+    page.table(Table(f"Users who are worst off{asked}", columns, rows))
 
 
 def _fields_section(page: Report, found: RiskFindings) -> None:
@@ -226,13 +215,9 @@ def _fields_section(page: Report, found: RiskFindings) -> None:
         "Leaving out one field alone helps little where the others already tell people apart: "
         "look for rows clearly below today's risk."
     )
-    page.table(
-        Table(
-            f"Risk with everything published: {found.last.risk:.1%}",
-            {"If this were not published": "", "risk would be": ".1%"},
-            [[one.field, one.risk] for one in found.without],
-        )
-    )
+    columns = {"If this were not published": "", "risk would be": ".1%"}
+    rows = [[one.field, one.risk] for one in found.without]
+    page.table(Table(f"Risk with everything published: {found.last.risk:.1%}", columns, rows))
 
 
 def _attack_section(page: Report, found: RiskFindings) -> None:
@@ -252,28 +237,19 @@ def _attack_section(page: Report, found: RiskFindings) -> None:
         "attack may find fewer people than are alone of their kind, since it has to allow for "
         "growth and to search among more people."
     )
-    page.table(
-        Table(
-            "Users found: exactly one person fits, and it is the right one",
-            {
-                "Links followed": "",
-                "found [95 % interval]": FOUND,
-                "wrong person": ".1%",
-                "nobody fits": ".1%",
-                "people left on average": ".1f",
-            },
-            [
-                [
-                    score.distance,
-                    [score.precision, low, high],
-                    score.unique_wrong,
-                    score.empty,
-                    score.mean_candidates,
-                ]
-                for score, low, high in found.attacked
-            ],
-        )
-    )
+    title = "Users found: exactly one person fits, and it is the right one"
+    columns = {
+        "Links followed": "",
+        "found [95 % interval]": FOUND,
+        "wrong person": ".1%",
+        "nobody fits": ".1%",
+        "people left on average": ".1f",
+    }
+    rows = [
+        [x.distance, [x.precision, low, high], x.unique_wrong, x.empty, x.mean_candidates]
+        for x, low, high in found.attacked
+    ]
+    page.table(Table(title, columns, rows))
 
 
 def _inference_section(page: Report, found: RiskFindings) -> None:
@@ -287,21 +263,11 @@ def _inference_section(page: Report, found: RiskFindings) -> None:
     columns = {"attribute": "", "commonest value": ".1%"}
     columns |= {f"gain from {words}": POINTS for words in WAYS.values()}
     columns |= {"largest gain of the control": POINTS}
-    page.table(
-        Table(
-            "Percentage points beyond the commonest value [95 % interval]",
-            columns,
-            [
-                [
-                    one.attribute,
-                    one.baseline,
-                    *([*one.gains[way]] for way in WAYS),
-                    [*max(one.control.values())],
-                ]
-                for one in found.inferred
-            ],
-        )
-    )
+    rows = []
+    for one in found.inferred:
+        gains = [[*one.gains[way]] for way in WAYS]
+        rows.append([one.attribute, one.baseline, *gains, [*max(one.control.values())]])
+    page.table(Table("Percentage points beyond the commonest value [95 % interval]", columns, rows))
 
 
 def _limits_section(page: Report, found: RiskFindings) -> None:

@@ -126,9 +126,8 @@ def specialty_report(
     report.section("What was found", new_page=True)
     report.table(specialties_table(log, discovery))
     if log.notes:
-        report.table(
-            Table("What was dropped or assumed", {"note": ""}, [[note] for note in log.notes])
-        )
+        dropped = [[note] for note in log.notes]
+        report.table(Table("What was dropped or assumed", {"note": ""}, dropped))
     # One alarm for each user and explaining diagnosis: its repetitions would fill the tables.
     explained = alerts.queue("explained")
     cause = alerts.reason[explained] * np.int64(len(log.users)) + log.access_user[explained]
@@ -196,13 +195,9 @@ def _specialty(
             "Diagnoses these users access more often than everybody, with 95 % intervals: "
             "how far it hangs on single users.",
         )
-    report.table(
-        Table(
-            "Evidence: diagnoses these users access more often than everybody (lift).",
-            {"diagnosis": "", "lift": ".1f"},
-            [[log.label(code), lift] for code, lift in one.diagnoses],
-        )
-    )
+    title = "Evidence: diagnoses these users access more often than everybody (lift)."
+    rows = [[log.label(code), lift] for code, lift in one.diagnoses]
+    report.table(Table(title, {"diagnosis": "", "lift": ".1f"}, rows))
     rows = [[name, count] for name, count in declared_codes(log, one).items() if count != 0]
     report.table(Table("What these users declare.", {"declared code": "", "users": ","}, rows))
     ids = [str(log.users[u]) for u in one.users]
@@ -249,13 +244,9 @@ def _recognition(report: Report, recognition: Recognition) -> None:
     table = pipelines_table("The same by pipeline", [one._asdict() for one in scores], note)
     report.table(table)
     tests = recognition.compare(DE_FACTO, core)
-    report.table(
-        Table(
-            "Difference in F1 from the mean of the declared codes",
-            {"test": "", "p": "p"},
-            [[name, test.p_value] for name, test in tests.items()],
-        )
-    )
+    title = "Difference in F1 from the mean of the declared codes"
+    p_values = [[name, test.p_value] for name, test in tests.items()]
+    report.table(Table(title, {"test": "", "p": "p"}, p_values))
     report.text(
         "The group was found in the same diagnoses it is recognised by, so its F1 counts only as "
         "far as it exceeds the one in shuffled data, and shows that the group is coherent, not "

@@ -73,6 +73,10 @@ def deviations_shown(deviations: float) -> str:
 
 def drift_table(carried: Carried) -> Table:
     """Return how the specialties of earlier findings hold on new patients."""
+    rows = [
+        [x.name, x.found, x.now, x.interval, cell(x.members), cell(x.folded_in), x.verdict]
+        for x in carried.drift
+    ]
     return Table(
         "The findings on patients that are new since",
         {
@@ -84,18 +88,7 @@ def drift_table(carried: Carried) -> Table:
             "folded in": ",",
             "verdict": "",
         },
-        [
-            [
-                one.name,
-                one.found,
-                one.now,
-                one.interval,
-                cell(one.members),
-                cell(one.folded_in),
-                one.verdict,
-            ]
-            for one in carried.drift
-        ],
+        rows,
         note="Share: of the practice in its median member's work. The hospital's diagnoses moved "
         f"by {carried.mix_moved:.1%}; as many new patients would move them by about "
         f"{carried.mix_by_chance:.1%} by chance. Where a specialty is weaker, or many users or "
