@@ -27,6 +27,19 @@ def own_links(schema: Schema, node_type: str) -> list[str]:
     return [x.name for x in schema.links if x.source == x.target == node_type]
 
 
+def degrees_of(network: Network, node_type: str) -> dict[tuple[str, str], np.ndarray]:
+    """Return how many links each node of a type has, by link type and side, "out" or "in"."""
+    degrees = {}
+    for link in network.schema.links:
+        links = network.links[link.name]
+        if link.source == node_type:
+            degrees[link.name, "out"] = links.out_degree
+        if link.target == node_type:
+            size = network.size(node_type)
+            degrees[link.name, "in"] = np.bincount(links.indices, minlength=size)
+    return degrees
+
+
 def link_types(schema: Schema, names: Sequence[str] | None = None) -> list[str]:
     """Return all link types, or check those named; each once."""
     for name in names or []:

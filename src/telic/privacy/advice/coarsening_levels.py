@@ -14,7 +14,6 @@ from telic.privacy.adversary import Adversary, label_of
 from telic.privacy.anonymisers.coarsen import link_counts
 from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.protected import attribute_codes
-from telic.privacy.utility.utility_loss import entropy
 
 
 class Level(NamedTuple):
@@ -88,14 +87,16 @@ def _attribute_levels(
     network: Network, kind: str, name: str, where: Mapping[str, str]
 ) -> list[Level]:
     column = network.nodes[kind].column(name)
-    whole = entropy(column)
-    levels = [Level("as it is", [], 0.0, attribute_codes(column))]
+    codes = attribute_codes(column)
+    whole = _bits(codes)
+    levels = [Level("as it is", [], 0.0, codes)]
     for width in _widths(column):
         steps = [_step("generalise", attribute=name, width=width, **where)]
         coarse = apply_steps(network, steps, node_type=kind).nodes[kind].column(name)
-        lost = max(0.0, 1 - entropy(coarse) / whole) if whole else 0.0
+        shown = attribute_codes(coarse)
+        lost = max(0.0, 1 - _bits(shown) / whole) if whole else 0.0
         label = f"rounded down to multiples of {width:,.6g}"
-        levels.append(Level(label, steps, lost, attribute_codes(coarse)))
+        levels.append(Level(label, steps, lost, shown))
     return [*levels, Level("not published", [_step("suppress", attribute=name, **where)], 1.0)]
 
 

@@ -56,14 +56,8 @@ def noisy_links(
 def keep_chances(cells: int, count: float, epsilon: float) -> tuple[float, float]:
     """Return the chance of a linked and of an unlinked pair to be published.
 
-    Parameters
-    ----------
-    cells : int
-        Pairs of users.
-    count : float
-        How many are to be published, about; between 0 and `cells`, exclusive.
-    epsilon : float
-        Of the noise on each pair.
+    Of so many cells (pairs of users) about `count` are to be published, more than none and fewer
+    than all. `epsilon` is that of the noise on each pair.
 
     Examples
     --------

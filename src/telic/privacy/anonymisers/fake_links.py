@@ -53,8 +53,8 @@ class _Look:
             for other in own_links(network.schema, node_type)
             if other != name
         ]
-        degree = [np.asarray(self.own.sum(axis=1 - side)).ravel() for side in (0, 1)]
-        self.degrees = np.stack([*degree, np.asarray(self.around.sum(axis=1)).ravel()])
+        sums = self.own.sum(axis=1), self.own.sum(axis=0), self.around.sum(axis=1)
+        self.degrees = np.stack(sums)
         table = network.nodes[node_type]
         self.codes = [
             attribute_codes(table.column(name)) for name in network.schema.nodes[node_type]
@@ -63,7 +63,7 @@ class _Look:
     def of(self, pairs: _Pairs) -> np.ndarray:
         """Return one row of features for each pair, the link between them itself left out."""
         a, b = pairs.source, pairs.target
-        paths = np.asarray(self.around[a].multiply(self.around[b]).sum(axis=1)).ravel()
+        paths = self.around[a].multiply(self.around[b]).sum(axis=1)
         back = _at(self.own, b, a)
         linked = [_at(other, *ends) for other in self.others for ends in ((a, b), (b, a))]
         here = _at(self.own, a, b)

@@ -5,7 +5,7 @@ import numpy as np
 from telic.errors import InputError
 from telic.hin import Links, LinkType, Network, Schema
 from telic.privacy.anonymisers.random_links import add_random_links, more_links, real_strengths
-from telic.privacy.protected import target_type
+from telic.privacy.protected import degrees_of, target_type
 
 
 def joint_k_degree(
@@ -36,33 +36,27 @@ def joint_k_degree(
     if not 1 <= k <= n:
         raise InputError(f"k is {k}, expected 1 to {n}, the number of users.")
     rng = np.random.default_rng(seed)
-    ends = [
-        (link, side)
-        for link in network.schema.links
-        for side in ("out", "in")
-        if (link.source if side == "out" else link.target) == node_type
-    ]
-    if not ends:
+    by_end = degrees_of(network, node_type)
+    if not by_end:
         return network
-    degrees = np.stack([_degrees(network, link.name, side) for link, side in ends], axis=1)
+    degrees = np.stack([*by_end.values()], axis=1)
     group = degree_groups(degrees, k)
-    most = np.full((group.max() + 1, len(ends)), 0)
+    most = np.full((group.max() + 1, len(by_end)), 0)
     np.maximum.at(most, group, degrees)
     sizes = np.bincount(group)
     built = dict(network.links)
     for link in network.schema.links:
-        column = {side: i for i, (other, side) in enumerate(ends) if other.name == link.name}
+        column = {side: i for i, (name, side) in enumerate(by_end) if name == link.name}
         if len(column) == 2:
             balance(most, sizes, column["out"], column["in"], rng)
-        missing = most[group] - degrees
+        missing = (most[group] - degrees)[:, list(column.values())]
         if len(column) == 2:
-            ends_of_each = missing[:, [column["out"], column["in"]]]
-            built[link.name] = _join(network, link.name, ends_of_each, rng)
+            built[link.name] = _join(network, link.name, missing, rng)
         elif "out" in column:
-            built[link.name] = add_random_links(network, link.name, missing[:, column["out"]], rng)
+            built[link.name] = add_random_links(network, link.name, missing[:, 0], rng)
         elif "in" in column:
             turned = _turned(network, link.name)
-            links = add_random_links(turned, link.name, missing[:, column["in"]], rng)
+            links = add_random_links(turned, link.name, missing[:, 0], rng)
             built[link.name] = links.reverse(network.size(link.source))
     return Network(network.schema, network.nodes, built)
 
@@ -133,13 +127,6 @@ def _change(amount: int, coins: list[int]) -> list[tuple[int, int]]:
         steps.append((coin, sign))
         left += sign * coin
     return steps
-
-
-def _degrees(network: Network, name: str, side: str) -> np.ndarray:
-    links, link = network.links[name], network.schema.link(name)
-    if side == "out":
-        return links.out_degree
-    return np.bincount(links.indices, minlength=network.size(link.target))
 
 
 def _join(network: Network, name: str, missing: np.ndarray, rng: np.random.Generator) -> Links:

@@ -9,7 +9,7 @@ from telic.hin import Links, Network
 from telic.kernels import kernel
 from telic.privacy.anonymisers.fake_links import add_plausible_links
 from telic.privacy.anonymisers.random_links import add_random_links, kept_links
-from telic.privacy.protected import own_links, target_type
+from telic.privacy.protected import degrees_of, own_links, target_type
 
 
 def k_degree(
@@ -111,17 +111,9 @@ def degree_classes(network: Network, *, node_type: str | None = None) -> dict[st
         ``"out-degrees of all types together"``, and ``"all degrees together"``: the smallest group
         of users who are equal in all of these numbers. 1: somebody is alone.
     """
-    node_type = target_type(network, node_type)
-    degrees = {}
-    for link in network.schema.links:
-        links = network.links[link.name]
-        if link.source == node_type:
-            degrees[f"{link.name}, out"] = links.out_degree
-        if link.target == node_type:
-            size = network.size(node_type)
-            degrees[f"{link.name}, in"] = np.bincount(links.indices, minlength=size)
-    smallest = {name: _smallest(each[:, None]) for name, each in degrees.items()}
-    out = [each for name, each in degrees.items() if name.endswith(", out")]
+    degrees = degrees_of(network, target_type(network, node_type))
+    smallest = {", ".join(end): _smallest(each[:, None]) for end, each in degrees.items()}
+    out = [each for (_, side), each in degrees.items() if side == "out"]
     if out:
         smallest["out-degrees of all types together"] = _smallest(np.stack(out, axis=1))
     if degrees:

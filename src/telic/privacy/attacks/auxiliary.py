@@ -122,7 +122,8 @@ class Auxiliary:
             if not built.exact and built.gaps
         ]
         self._columns = sorted(columns, key=lambda column: not column.exact)
-        self.values, self._n_exact = self._pack([c.codes for c in self._columns])
+        self.values = self._pack([c.codes for c in self._columns], self.total)
+        self._n_exact = len(self.values) - sum(not c.exact for c in self._columns)
         # lexsort's last key is the first to sort by.
         keys = self.values[: self._n_exact + 1][::-1]
         self.order = np.lexsort(keys) if len(keys) else np.arange(self.total)
@@ -134,7 +135,7 @@ class Auxiliary:
         for column in self._columns:
             del column.codes
 
-    def _pack(self, codes: list[np.ndarray]) -> tuple[np.ndarray, int]:
+    def _pack(self, codes: list[np.ndarray], size: int) -> np.ndarray:
         """Fold exact codes into as few float64 columns as hold them exactly."""
         packed: list[np.ndarray] = []
         room = 0
@@ -146,11 +147,7 @@ class Auxiliary:
             else:
                 packed.append(values)
                 room = column.size if column.exact else 2**53
-        n_exact = len(packed) - sum(not column.exact for column in self._columns)
-        stacked = (
-            np.stack(packed) if packed else np.empty((0, len(codes[0]) if codes else self.total))
-        )
-        return stacked, n_exact
+        return np.stack(packed) if packed else np.empty((0, size))
 
     def _build_layers(self, parts: list[tuple[Links, Rule | None]]) -> None:
         total = sum(len(links) for links, _ in parts)
@@ -199,15 +196,12 @@ class Auxiliary:
         self, target: Flat, wanted: np.ndarray, max_pairs: float = np.inf
     ) -> CandidateSets:
         """Return the candidates of the `wanted` targets by profile alone (distance 0)."""
-        lows, highs = [], []
-        for column in self._columns:
-            low, high = column.bounds(target.columns[column.place].values)
-            lows.append(low)
-            highs.append(high)
         n = target.size
-        low = self._pack(lows)[0].T if lows else np.empty((n, 0))
-        high = self._pack(highs)[0].T if highs else np.empty((n, 0))
-        low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)
+        bounds = [c.bounds(target.columns[c.place].values) for c in self._columns]
+        low, high = (
+            np.ascontiguousarray(self._pack([ends[side] for ends in bounds], n).T)
+            for side in (0, 1)
+        )
         # A value that the auxiliary network never shows, and null, match nobody.
         unknown = (low[:, : self._n_exact] < 0).any(axis=1) | np.isnan(low).any(axis=1)
         first, last = np.empty(n, np.int64), np.empty(n, np.int64)

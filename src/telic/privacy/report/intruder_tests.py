@@ -55,17 +55,9 @@ def intruder_tests(
 ) -> list[Test]:
     """Put the numbers in the words of the three tests: singling out, linkability, inference.
 
-    The tests are those of the European data protection authorities' Opinion 05/2014.
-
-    Parameters
-    ----------
-    adversary : Adversary
-    found : Risk
-        At the farthest distance the adversary looks.
-    linked : float or None
-        Share of the people whom the attack finds in another source; None: it was not run.
-    inferred : str
-        What is known of inference.
+    The tests are those of the European data protection authorities' Opinion 05/2014. `found` is
+    the risk at the farthest distance the adversary looks, `linked` the share of the people whom the
+    attack finds in another source (None: it was not run), `inferred` what is known of inference.
     """
     users = len(found.hashes)
     who = adversary.node_type

@@ -45,14 +45,9 @@ class Measures(NamedTuple):
 
 
 def measure(hashes: np.ndarray, loss: np.ndarray | None = None) -> Measures:
-    """Judge who looks alike: the mean risk, and what the mean hides.
+    """Judge who looks alike, and so has equal `hashes`: the mean risk, and what the mean hides.
 
-    Parameters
-    ----------
-    hashes : array, shape (n,)
-        Equal for users who look alike; n ≥ 1.
-    loss : float array in [0, 1], shape (n,), optional
-        l(t); default 1.
+    `loss` is l(t) in [0, 1]; default 1 for everyone.
 
     Examples
     --------

@@ -210,14 +210,7 @@ def refine(
 ) -> Iterator[Step]:
     """Give the views at distance 0, 1, …; None: up to the first that tells nobody more apart.
 
-    Parameters
-    ----------
-    start : uint64 array
-        Hashes of the profiles.
-    around : Neighbourhood
-    distance : int, optional
-    first : uint64 array, optional
-        What `around` adds at distance 1, if that is known.
+    `start` are the hashes of the profiles, `first` what `around` adds at distance 1, if known.
     """
     hashes = start
     every = count_kinds(hashes) if distance is None else -1

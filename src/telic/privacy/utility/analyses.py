@@ -46,9 +46,8 @@ def readings(
             continue
         new = release.links[name]
         strength, linked = _best_reading(old, new, n)
-        shape = {"shape": (n, n)}
-        read = read + csr_array((strength, new.indices, new.indptr), **shape)
-        sure = sure + csr_array((linked, new.indices, new.indptr), **shape)
+        read = read + csr_array((strength, new.indices, new.indptr), shape=(n, n))
+        sure = sure + csr_array((linked, new.indices, new.indptr), shape=(n, n))
     return csr_array(real), csr_array(read), csr_array(sure)
 
 
@@ -99,7 +98,7 @@ def pagerank(links: csr_array, damping: float = 0.85, steps: int = 60) -> np.nda
     [0.35, 0.65]
     """
     n = links.shape[0]
-    out = np.asarray(links.sum(axis=1)).ravel()
+    out = links.sum(axis=1)
     share = np.divide(1, out, out=np.zeros(n), where=out > 0)
     rank = np.full(n, 1 / max(n, 1))
     for _ in range(steps):
@@ -163,8 +162,8 @@ def _pairs(truth: csr_array, users: np.ndarray, rng: np.random.Generator) -> np.
 def _features(links: csr_array, pairs: np.ndarray) -> np.ndarray:
     either = links + links.T
     left, right = pairs
-    paths = np.asarray(either[left].multiply(either[right]).sum(axis=1)).ravel()
-    ends = np.asarray(links.sum(axis=1)).ravel()[left], np.asarray(links.sum(axis=0)).ravel()[right]
+    paths = either[left].multiply(either[right]).sum(axis=1)
+    ends = links.sum(axis=1)[left], links.sum(axis=0)[right]
     return np.log1p(np.stack([paths, _at(links, pairs[::-1]), *ends], axis=1))
 
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from scipy import stats
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
@@ -151,12 +149,6 @@ def _structure(
     return network, release
 
 
-def entropy(column: pa.ChunkedArray) -> float:
-    """Shannon entropy of a column's values, in bits."""
-    counts = pc.value_counts(column.combine_chunks()).field("counts").to_numpy()
-    return float(stats.entropy(counts, base=2))
-
-
 def _attribute_loss(network: Network, release: Network) -> float:
     losses = []
     for kind, attributes in network.schema.nodes.items():
@@ -173,12 +165,7 @@ def _attribute_loss(network: Network, release: Network) -> float:
 def lost_information(old: np.ndarray, new: np.ndarray, times: np.ndarray) -> float:
     """Share of what `old` tells that `new` does not tell: 1 − I(old; new)/H(old).
 
-    Parameters
-    ----------
-    old, new : integer arrays, shape (n,)
-        Values that belong together.
-    times : array, shape (n,)
-        How often each pair occurs.
+    Both are integers that belong together, in pairs that occur so many `times`.
 
     Examples
     --------
@@ -249,7 +236,7 @@ def _simple(around: csr_array) -> csr_array:
 def _clustering(around: csr_array) -> np.ndarray:
     graph = _simple(around)
     degree = graph.sum(axis=1)
-    triangles = np.asarray((graph @ graph).multiply(graph).sum(axis=1)).ravel()
+    triangles = (graph @ graph).multiply(graph).sum(axis=1)
     return np.divide(triangles, degree * (degree - 1), where=degree > 1, out=np.zeros(len(degree)))
 
 
@@ -266,6 +253,6 @@ def _prediction(shown: csr_array, real: csr_array, seed: int, pairs: int = 2000)
     none = ~linked & (a != b)
     left = np.concatenate([truth.row[pick], a[none]])
     right = np.concatenate([truth.col[pick], b[none]])
-    score = np.asarray(graph[left].multiply(graph[right]).sum(axis=1)).ravel()
+    score = graph[left].multiply(graph[right]).sum(axis=1)
     label = np.repeat([1, 0], [pairs, int(none.sum())])
     return float(roc_auc_score(label, score)) if none.any() else 0.5
