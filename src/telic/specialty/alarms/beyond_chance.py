@@ -22,10 +22,7 @@ SPECIALTY_LIKELIER = 3.0
 def random_records(log: AccessLog, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Draw users by their number of accesses, and for each an encounter that somebody opened.
 
-    Returns
-    -------
-    user, encounter : ndarray of int
-        Pairs of which the user did not open the encounter.
+    Pairs of which the user did so are left out.
     """
     rng = np.random.default_rng(seed)
     user = rng.choice(log.access_user, RANDOM_RECORDS)
@@ -38,16 +35,8 @@ def random_records(log: AccessLog, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 def limit(accesses: np.ndarray, by_chance: np.ndarray, *, likelier: float) -> float:
     """Return the threshold: what a figure must exceed to be a reason.
 
-    Parameters
-    ----------
-    accesses, by_chance : ndarray of float
-        Figures of accesses and of random records.
-    likelier : float
-
-    Returns
-    -------
-    float
-        Infinite if no figure is likelier enough, or nothing was given.
+    It is infinite if no figure of accesses is likelier enough than those of random records, or
+    nothing was given.
 
     Examples
     --------

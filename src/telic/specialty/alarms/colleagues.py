@@ -155,13 +155,7 @@ def care_of(
 
 
 def treated(log: AccessLog, care: Care) -> np.ndarray:
-    """Say which accesses the record's other users explain.
-
-    Returns
-    -------
-    ndarray of bool
-        In the order of ``log.access_row``.
-    """
+    """Say which accesses the record's other users explain, in the order of ``log.access_row``."""
     first = FirstReasons(log, care.seed)
     ask_colleagues(first, care)
     return first.kind > 0

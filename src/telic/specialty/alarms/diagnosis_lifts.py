@@ -47,12 +47,7 @@ class Coverage:
     def declared(self, user: np.ndarray, encounter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the largest lift of each encounter's diagnoses under the declared specialty.
 
-        Returns
-        -------
-        lift : ndarray of float
-            1 where the user declares none.
-        code : ndarray of int
-            The code that decided it.
+        With it comes the code that decided it. The lift is 1 where the user declares none.
         """
         taxonomy = self.staff.taxonomy
         codes = np.unique(taxonomy[taxonomy != ""])
@@ -67,14 +62,9 @@ class Coverage:
     def beside(
         self, users: np.ndarray, profiles: np.ndarray, user: np.ndarray, encounter: np.ndarray
     ) -> np.ndarray:
-        """Return the same under a profile of each of some users; 1 for others.
+        """Return the largest lift under a profile of each of some `users`; 1 for others.
 
-        Parameters
-        ----------
-        users : ndarray of int
-        profiles : ndarray of shape (len(users), n_codes + 1)
-            Without what the users themselves saw.
-        user, encounter : ndarray of int
+        The profiles, of shape (len(users), n_codes + 1), are without what these themselves saw.
         """
         group = np.full(len(self.own), -1)
         group[users] = np.arange(len(users))
@@ -87,19 +77,9 @@ class Coverage:
         base = self.staff.seen[:, :-1].sum(axis=0) / self.staff.seen[:, -1].sum()
         base[base == 0] = 1.0
         lift, code = np.empty(len(user)), np.zeros(len(user), dtype=np.int32)
-        _best_lift(
-            user,
-            encounter,
-            self.log.diagnosis.indptr,
-            self.log.diagnosis.indices,
-            group.astype(np.int32),
-            profiles,
-            self.own,
-            base,
-            SHRINK,
-            lift,
-            code,
-        )
+        codes = self.log.diagnosis.indptr, self.log.diagnosis.indices
+        known = group.astype(np.int32), profiles, self.own, base, SHRINK
+        _best_lift(user, encounter, *codes, *known, lift, code)
         return lift, code
 
 
@@ -124,10 +104,7 @@ def ask_specialties(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ask whether the declared, then the practised specialty explains accesses.
 
-    Returns
-    -------
-    declared, practised : ndarray of int
-        The diagnosis of each access's record that each covers best, −1 if it covers none.
+    Returned is the diagnosis of each access's record that each covers best, −1 if it covers none.
     """
     covered = []
     for kind, has, lifts in (

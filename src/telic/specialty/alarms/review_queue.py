@@ -271,15 +271,14 @@ def _checked(state: str) -> str:
 
 
 def _values(alarm: str, line: dict[str, Any], name: str) -> dict[str, Any]:
-    own = {key: line[key] for key in ("row", "user", "at", "declared", "practised", "because")}
+    as_described = ("row", "user", "at", "declared", "practised", "because", "lift")
     return {
         "alarm": alarm,
         "state": line["status"],
         "decided": False,
-        "lift": line["lift"],
         "log": name,
         "diagnoses": json.dumps(line["diagnoses"]),
-        **own,
+        **{key: line[key] for key in as_described},
     }
 
 

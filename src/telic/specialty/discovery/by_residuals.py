@@ -86,8 +86,9 @@ def pearson_residuals(counts: np.ndarray) -> np.ndarray:
 def signal(units: Units, rng: np.random.Generator) -> Signal:
     """Measure which dimensions, and which users, stand out from shuffled ones."""
     n_users, n_codes = units.n_users, units.codes.shape[1]
+    nothing = Signal(np.zeros((n_users, 0)), np.zeros(n_users, dtype=bool))
     if not n_codes:
-        return Signal(np.zeros((n_users, 0)), np.zeros(n_users, dtype=bool))
+        return nothing
     residual = pearson_residuals(units.counts().toarray())
     squares, axes = np.linalg.eigh(residual.T @ residual)
     size, axes = np.sqrt(squares[::-1].clip(0)), axes[:, ::-1][:, :MOST_DIMENSIONS]
@@ -97,7 +98,7 @@ def signal(units: Units, rng: np.random.Generator) -> Signal:
         last = [n_codes - 1, n_codes - 1]
         largest = max(largest, eigh(chance.T @ chance, eigvals_only=True, subset_by_index=last)[0])
         if size[0] <= np.sqrt(largest):  # no dimension is left, whatever else chance may do
-            return Signal(np.zeros((n_users, 0)), np.zeros(n_users, dtype=bool))
+            return nothing
         distances.append(((chance @ axes) ** 2).cumsum(axis=1))
     n = min(int((size > np.sqrt(largest)).sum()), axes.shape[1])
     place = residual @ axes[:, :n]
@@ -106,13 +107,7 @@ def signal(units: Units, rng: np.random.Generator) -> Signal:
 
 
 def directions(found: Signal, n_clusters: int, seed: int) -> np.ndarray:
-    """Cluster the users who stand out by their direction: k-means on the unit sphere.
-
-    Returns
-    -------
-    ndarray of shape (n_users,)
-        Cluster, −1 for users who do not stand out.
-    """
+    """Cluster the users who stand out by their direction (−1: others): k-means on the sphere."""
     cluster = np.full(len(found.place), -1)
     place = found.place[found.standing_out]
     direction = place / np.linalg.norm(place, axis=1, keepdims=True)

@@ -44,7 +44,7 @@ def group_by_seeds(
         raise InputError(f"free is {free}, expected at least 1 cluster without seeds.")
     view = view or ("fine" if log.fine is not None else "general")
     patient, diagnosis = links_of(log, view)
-    active = np.flatnonzero(np.asarray(diagnosis.sum(axis=1)).ravel() > 0)
+    active = np.flatnonzero(diagnosis.sum(axis=1) > 0)
     codes = sorted(code for code, size in log.class_sizes().items() if size >= SEED_CLASS)
     if not codes:
         raise InputError(
@@ -69,13 +69,10 @@ def group_by_seeds(
             progress=lambda _: progress(f"PathSelClus with {free} free clusters"),
         )
 
-    def everyone(label: np.ndarray) -> np.ndarray:
-        cluster = np.full(len(log.users), -1)
-        cluster[active] = label
-        return cluster
-
     def members(theta: np.ndarray) -> np.ndarray:
-        return everyone(np.where(theta.max(axis=1) >= least, theta.argmax(axis=1), -1))
+        cluster = np.full(len(log.users), -1)
+        cluster[active] = np.where(theta.max(axis=1) >= least, theta.argmax(axis=1), -1)
+        return cluster
 
     model = fit(free, max(2, restarts))
     cluster = members(model.theta)
@@ -114,12 +111,8 @@ def representatives(
     """Choose the seeds: of each code's users the share (half) nearest to the code's mean profile.
 
     All of them would pin users who declare the code and practise something else, among them those
-    of the specialties to be found. Nearness is the Hellinger affinity of diagnosis shares.
-
-    Returns
-    -------
-    ndarray of int
-        Place of the code in `codes` for a seed, −1 for the others.
+    of the specialties to be found. Nearness is the Hellinger affinity of diagnosis shares. A seed
+    gets the place of its code in `codes`, anybody else −1.
 
     Examples
     --------

@@ -65,15 +65,16 @@ def group_by_topics(
     n_topics = _number(log, documents, n_topics, details, seed, choose, progress)
     opened_in = log.user_encounter if document == "encounter" else log.user_patient
     opened = opened_in()
-    opens = np.asarray(opened.sum(axis=1)).ravel() > 0
+    patients = opened.sum(axis=1)
+    opens = patients > 0
 
     def run(n: int, seed: int) -> tuple[float, np.ndarray, np.ndarray, GibbsLDA]:
         model = GibbsLDA(n_topics=n, shards=shards, random_state=seed, n_jobs=threads)
         model.fit(documents, executor=executor, work=here and here / "all")
         topics = model.transform(documents)
         if document != "user":
-            patients = np.maximum(np.asarray(opened.sum(axis=1)), 1)[:, None]
-            share, noise = mean_share(opened, topics), topics.var(axis=0) / patients
+            share = mean_share(opened, topics)
+            noise = topics.var(axis=0) / np.maximum(patients, 1)[:, None]
         else:
             share, noise = topics, np.zeros(topics.shape)
         cluster = np.full(len(opens), -1)
@@ -124,7 +125,7 @@ def _number(
         chosen = max(2, signal(units, np.random.default_rng(seed)).n_practices)
         progress("number of topics")
     elif n_topics is None:
-        several = int((np.asarray(documents.sum(axis=1)).ravel() >= 2).sum())
+        several = int((documents.sum(axis=1) >= 2).sum())
         if several < FEWEST:
             raise InputError(
                 f"{shown(several)} {document}s have two diagnoses or more; to choose the number of "
@@ -149,12 +150,9 @@ def _number(
 def concentrated_cluster(share: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
     """Cluster of each user: the topic of largest share if the share stands out, else −1.
 
-    Parameters
-    ----------
-    share : ndarray of shape (n_users, n_topics)
-    noise : ndarray of shape (n_users, n_topics), optional
-        Variance of each share by chance alone. What the typical user's noise adds to the spread of
-        shares is replaced by the user's own, so that few patients do not look like a practice.
+    `noise` is the variance of each share by chance alone. What the typical user's noise adds to
+    the spread of shares is replaced by the user's own, so that few patients do not look like a
+    practice.
 
     Examples
     --------
@@ -176,6 +174,6 @@ def concentrated_cluster(share: np.ndarray, noise: np.ndarray | None = None) -> 
 
 def mean_share(opened: sparse.csr_array, topics: np.ndarray) -> np.ndarray:
     """T_u: the mean topic shares of a user's distinct patients (equal shares without patients)."""
-    number = np.asarray(opened.sum(axis=1)).ravel()[:, None]
+    number = opened.sum(axis=1)[:, None]
     mean = (opened @ topics) / np.maximum(number, 1)
     return np.where(number > 0, mean, 1.0 / topics.shape[1])

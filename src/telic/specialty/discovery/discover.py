@@ -1,6 +1,7 @@
 """Find specialties: clusters of users, what they treat, and whether a listed code names them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -120,19 +121,22 @@ def discover(
             f"assign is {assign!r}, expected {' or '.join(ASSIGNMENTS)}, the latter not of "
             "'residuals'."
         )
-    if restarts < 1:
-        raise InputError(f"restarts is {restarts}, expected at least 1.")
-    if threads < 1:
-        raise InputError(f"threads is {threads}, expected at least 1.")
+    for name, number in {"restarts": restarts, "threads": threads}.items():
+        if number < 1:
+            raise InputError(f"{name} is {number}, expected at least 1.")
     if isinstance(n_topics, str) and n_topics != MEASURED:
         raise InputError(f"n_topics is {n_topics!r}, expected a number or {MEASURED!r}.")
+    runs: dict[str, Any] = {
+        "restarts": restarts,
+        "seed": seed,
+        "threads": threads,
+        "progress": progress,
+    }
     # Each method comes with what it needs of scikit-learn, which takes seconds.
     if method == "residuals":
         from telic.specialty.discovery.by_residuals import group_by_residuals
 
-        grouping = group_by_residuals(
-            log, restarts=restarts, seed=seed, threads=threads, progress=progress
-        )
+        grouping = group_by_residuals(log, **runs)
     elif method == "lda":
         from telic.specialty.discovery.by_topics import group_by_topics
 
@@ -140,29 +144,17 @@ def discover(
             log,
             n_topics=n_topics,
             document=document,
-            restarts=restarts,
-            seed=seed,
-            threads=threads,
-            progress=progress,
             assign=assign,
             shards=shards,
             executor=executor,
             work=work,
+            **runs,
         )
     else:
         from telic.specialty.discovery.by_seeds import group_by_seeds
 
         grouping = group_by_seeds(
-            log,
-            paths=paths,
-            view=view,
-            free=free,
-            restarts=restarts,
-            seed=seed,
-            threads=threads,
-            progress=progress,
-            seeds=seeds,
-            assign=assign,
+            log, paths=paths, view=view, free=free, seeds=seeds, assign=assign, **runs
         )
     found = _describe(log, grouping, naming=naming, seed=seed)
     return _ordered(method, found, grouping)
@@ -192,13 +184,13 @@ def _describe(
         units_of(log), cluster, grouping.n_clusters, np.random.default_rng(seed)
     )
     counts = log.user_diagnosis()
-    overall = np.asarray(counts.sum(axis=0)).ravel()
+    overall = counts.sum(axis=0)
     found = {}
     for k in range(grouping.n_clusters):
         users = np.flatnonzero(cluster == k)
         if len(users) < MIN_USERS:
             continue
-        own = np.asarray(counts[users].sum(axis=0)).ravel()
+        own = counts[users].sum(axis=0)
         diagnoses = lifts(own, overall, log.diagnosed_patients(users))[:10]
         if not diagnoses or diagnoses[0][1] < MIN_LIFT:
             continue

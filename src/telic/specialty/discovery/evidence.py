@@ -98,16 +98,9 @@ def over_represented(
     several codes, each of few users. The code returned is the one of highest F1 among those that
     name it, or among all if none does.
 
-    Parameters
-    ----------
-    taxonomy : ndarray of str
-        Declared code of each user, ``""`` for none.
-    cluster : ndarray of int
-        Group of each user, −1 for none.
-    k : int
-        The group.
-    in_view : ndarray of int, optional
-        Users who could be grouped at all; a code's other users are not missed, nor drawn.
+    Each user declares a code of `taxonomy` (or ``""``) and is in a group of `cluster` (or in none:
+    −1), of which k is looked at. Only users `in_view` could be grouped at all; a code's other users
+    are not missed, nor drawn.
 
     Examples
     --------
@@ -182,14 +175,7 @@ def shares_shown(
     """Measure each cluster's share in its median member's work, and what chance gives.
 
     Profiles are formed on a random half of the patients and measured on the other, both ways.
-
-    Parameters
-    ----------
-    units : Units
-    cluster : ndarray of shape (n_users,)
-        Cluster of each user, −1 for none.
-    n_clusters : int
-    rng : Generator
+    `cluster` is that of each user, −1 for none.
 
     Returns
     -------
@@ -217,17 +203,9 @@ def shares_shown(
 def evidence_of(
     taxonomy: np.ndarray, users: np.ndarray, code: str | None, share: float, by_chance: np.ndarray
 ) -> Evidence:
-    """Put together what speaks for a cluster.
+    """Put together what speaks for a cluster of users that `code` names, if one does.
 
-    Parameters
-    ----------
-    taxonomy : ndarray of str
-    users : ndarray of int
-        Members.
-    code : str or None
-        The code that names them, if one does.
-    share, by_chance
-        The cluster's column of what `shares_shown` returned.
+    `share` and `by_chance` are the cluster's columns of what `shares_shown` returned.
     """
     code = code or commonest(taxonomy, users)
     own = taxonomy[users]

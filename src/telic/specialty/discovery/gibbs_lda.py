@@ -171,21 +171,12 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         weight = np.ascontiguousarray(self.components_.T)
         prior = np.full(self.n_topics, float(self.alpha))
         parts = np.linspace(0, X.shape[0], self.n_jobs + 1).astype(int)
-        start, words, times = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
+        documents = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
+        model = weight, prior, max_iter
 
         def fold(t: int) -> None:
-            _fold_in(
-                parts[t],
-                parts[t + 1],
-                start,
-                words,
-                times,
-                weight,
-                prior,
-                max_iter,
-                shares,
-                np.empty(self.n_topics),
-            )
+            new = np.empty(self.n_topics)
+            _fold_in(parts[t], parts[t + 1], *documents, *model, shares, new)
 
         with ThreadPoolExecutor(self.n_jobs) as pool:
             list(pool.map(fold, range(self.n_jobs)))

@@ -120,22 +120,9 @@ def averaged_counts(
 ) -> np.ndarray:
     """Sample the topics of all documents, and count how often each has each word.
 
-    Parameters
-    ----------
-    model : TopicModel
-    shards : sequence of Shard
-    threads : int
-        Without an executor: they share out the documents of one shard after the other.
-    executor : telic.scale.Executor, optional
-        Works on the shards of a round side by side; the counts are the same.
-    work : path, optional
-        Needed with an executor: a folder for the documents and the state of each shard after each
-        round, which every worker reaches. The same call goes on there if it was interrupted.
-
-    Returns
-    -------
-    ndarray of shape (n_words, n_topics)
-        Averaged over the last rounds.
+    Returned are counts of shape (n_words, n_topics), averaged over the last rounds. Without an
+    executor threads share out the documents of one shard after the other. With one, `work`
+    holds the documents, and the state of each shard after each round.
     """
     zeros = np.zeros((model.n_words, model.n_topics), np.int64)
     shared = {"count": zeros, "summed": zeros, "rounds": np.array(0)}
@@ -201,19 +188,12 @@ def _sweep(
 ) -> None:
     """Resample a shard's topics in place, and bring the counts up to date after each block."""
     n_documents = len(shard.start) - 1
-    scratch = [
-        (
-            np.zeros(count.shape, np.int32),
-            np.zeros(model.n_topics, np.int32),
-            np.empty(model.n_topics, np.int16),
-        )
-        for _ in range(threads)
-    ]
+    changes = [np.zeros(count.shape, np.int32) for _ in range(threads)]
 
     def sample(t: int, parts: np.ndarray, tables: tuple[np.ndarray, ...]) -> None:
-        change, in_document, active = scratch[t]
-        change[:] = 0
-        own = (shard.start, shard.words, topics, *tables, change, in_document, active, seed)
+        changes[t][:] = 0
+        in_document, active = np.zeros(model.n_topics, np.int32), np.empty(model.n_topics, np.int16)
+        own = (shard.start, shard.words, topics, *tables, changes[t], in_document, active, seed)
         sample_documents(parts[t], parts[t + 1], *own)
 
     blocks = np.linspace(0, n_documents, min(BLOCKS, n_documents) + 1).astype(int)
@@ -222,7 +202,7 @@ def _sweep(
         for a, b in pairwise(blocks):
             parts = np.linspace(a, b, threads + 1).astype(int)
             list(run(sample, range(threads), repeat(parts), repeat(model.tables(count))))
-            for change, _, _ in scratch:
+            for change in changes:
                 count += change
 
 

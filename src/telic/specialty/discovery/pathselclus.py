@@ -7,7 +7,7 @@ without responsibilities; the objective J is maximised over θ, B and the path q
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -134,10 +134,7 @@ def fit_pathselclus(
         short.sort(key=lambda one: -one.objective)
         full = list(pool.map(lambda one: run(one, *FULL), short[:finished]))
     full.sort(key=lambda one: -one.objective)
-    top = full[0]
-    return Clustering(
-        top.theta, top.features, top.quality, top.objective, tuple(one.theta for one in full)
-    )
+    return replace(full[0], theta_of_restarts=tuple(one.theta for one in full))
 
 
 def path_contrast(

@@ -68,10 +68,10 @@ class Path:
         W = sparse.csr_array(counts, dtype=np.float64, copy=True)
         W.sum_duplicates()
         W.eliminate_zeros()
-        W = W[:, np.flatnonzero(np.asarray(W.sum(axis=0)).ravel() > 0)]
+        W = W[:, np.flatnonzero(W.sum(axis=0) > 0)]
         W.data *= W.shape[0] / W.data.sum()
         values, repeats = np.unique(W.data, return_counts=True)
-        row_sum = np.asarray(W.sum(axis=1)).ravel()
+        row_sum = W.sum(axis=1)
         n_users, n_objects = W.shape
         if W.nnz >= DENSE * n_users * n_objects:
             return cls(W.toarray(), False, row_sum, n_objects, values, repeats)

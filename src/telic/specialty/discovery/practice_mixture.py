@@ -118,12 +118,7 @@ def _climb(rows, profile, steps, share):
 def refine(units: Units, member: np.ndarray, n_practices: int) -> Practices:
     """Alternate profiles of members and members by shares, until nobody moves.
 
-    Parameters
-    ----------
-    units : Units
-    member : ndarray of shape (n_users,)
-        Practice of each user to begin with, −1 for none.
-    n_practices : int
+    `member` is the practice of each user to begin with, −1 for none.
     """
     counts, patients = units.counts(), units.patients()
     profile, share = _raw(counts, member, n_practices)
@@ -137,13 +132,7 @@ def refine(units: Units, member: np.ndarray, n_practices: int) -> Practices:
 
 
 def profiles_of(units: Units, member: np.ndarray, n_practices: int) -> np.ndarray:
-    """Return the profiles of groups whose members stay.
-
-    Returns
-    -------
-    ndarray of shape (n_practices + 1, n_codes)
-        As `Practices.profile`.
-    """
+    """Return the profiles of groups whose members stay, as `Practices.profile`."""
     counts = units.counts()
     profile = _profiles(counts, member, *_raw(counts, member, n_practices))
     return _profiles(counts, member, profile, shares(counts, profile))
@@ -202,10 +191,6 @@ def held_up(units: Units, found: Practices, rng: np.random.Generator) -> np.ndar
     shares patients looks alike on any cut that leaves a patient on both sides, whatever it does. A
     practice that fails in half of the measurements or more is dropped. Measuring stops once every
     practice is decided.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_practices,)
     """
     large = found.sizes >= MIN_USERS
     shown, left = np.zeros(len(large), dtype=int), 2 * HALVINGS

@@ -40,13 +40,7 @@ class Specialty:
     """None if it was read from a file that does not tell."""
 
     def as_json(self, label: Callable[[str], str] | None = None) -> dict[str, Any]:
-        """Return the machine-readable form, without its users.
-
-        Parameters
-        ----------
-        label : callable, optional
-            Names of categories, written beside them.
-        """
+        """Return the machine-readable form, without its users; `label` names categories in it."""
 
         def rounded(share: float | None) -> float | None:
             return None if share is None else round(share, 3)
@@ -262,11 +256,6 @@ def lifts(own: np.ndarray, overall: np.ndarray, patients: np.ndarray) -> list[tu
         Accesses per diagnosis, of these users and of all.
     patients : ndarray of shape (n_codes,)
         Distinct patients per diagnosis whose records these users opened.
-
-    Returns
-    -------
-    list of (code, lift)
-        Highest first.
 
     Examples
     --------

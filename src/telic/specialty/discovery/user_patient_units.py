@@ -31,7 +31,9 @@ class Units:
 
     def counts(self) -> sparse.csr_array:
         """Return users × diagnoses: patients of whom the user saw the diagnosis."""
-        return sparse.csr_array(self._owned() @ self.codes)
+        n = len(self.user)
+        owned = sparse.csr_array((np.ones(n), (self.user, np.arange(n))), shape=(self.n_users, n))
+        return sparse.csr_array(owned @ self.codes)
 
     def patients(self) -> np.ndarray:
         """Return each user's number of patients."""
@@ -57,25 +59,11 @@ class Units:
             self, user=self.user[rows], patient=self.patient[rows], codes=self.codes[rows]
         )
 
-    def _owned(self) -> sparse.csr_array:
-        n = len(self.user)
-        ones = np.ones(n)
-        return sparse.csr_array((ones, (self.user, np.arange(n))), shape=(self.n_users, n))
-
 
 def units_of(
     log: AccessLog, rows: np.ndarray | slice = slice(None), *, fewest_users: int = FEWEST_USERS
 ) -> Units:
-    """Gather the units of some accesses.
-
-    Parameters
-    ----------
-    log : AccessLog
-    rows : ndarray of int or slice
-        Accesses; all of them if not given.
-    fewest_users : int
-        Diagnoses that fewer users saw are left out.
-    """
+    """Gather the units of some accesses; diagnoses that too few users saw are left out."""
     user, encounter = log.access_user[rows], log.access_encounter[rows]
     patients = np.int64(len(log.patients))
     pair, unit = np.unique(user * patients + log.encounter_patient[encounter], return_inverse=True)

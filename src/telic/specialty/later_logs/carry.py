@@ -16,7 +16,13 @@ from telic.errors import InputError
 from telic.specialty.discovery.practice_mixture import ONE_THREAD, members, shares
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.discovery.user_patient_units import Units, units_of
-from telic.specialty.later_logs.kept_findings import Findings, places, shared_codes, spread
+from telic.specialty.later_logs.kept_findings import (
+    Findings,
+    places,
+    shared_codes,
+    spread,
+    with_users,
+)
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.small_cells import SMALL_CELL, shown
 
@@ -113,7 +119,7 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
             "users' ids the same? If not, run `telic specialty discover` on this log."
         )
     known, column = shared_codes(log.codes, findings.codes)
-    opened = np.asarray(log.user_diagnosis().sum(axis=0)).ravel()
+    opened = log.user_diagnosis().sum(axis=0)
     if opened[known].sum() < KNOWN_CODES * opened.sum():
         raise InputError(
             f"the findings know fewer than {KNOWN_CODES:.0%} of the diagnoses that this log's "
@@ -152,14 +158,7 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
         found = one.evidence.share if one.evidence else None
         new = int(((cluster == k) & (was < 0)).sum())
         drift.append(Drift(one.name, found, median, interval, int(counted.sum()), new))
-    discovery = Discovery(
-        findings.method,
-        [
-            replace(one, users=np.flatnonzero(cluster == k))
-            for k, one in enumerate(findings.specialties)
-        ],
-        cluster,
-    )
+    discovery = Discovery(findings.method, with_users(findings.specialties, cluster), cluster)
     moved, by_chance = _mix(findings, units, known, column, np.random.default_rng(seed))
     notes = []
     if len(later) < len(log.access_user):
@@ -176,15 +175,8 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     unknown = 1 - opened[known].sum() / opened.sum()
     if unknown > 0:
         notes.append(f"{unknown:.1%} of the accessed diagnoses are of codes new to the findings")
-    return Carried(
-        log,
-        discovery,
-        _added(findings, log, discovery, fresh, patients),
-        drift,
-        moved,
-        by_chance,
-        notes,
-    )
+    added = _added(findings, log, discovery, fresh, patients)
+    return Carried(log, discovery, added, drift, moved, by_chance, notes)
 
 
 def _added(
@@ -197,16 +189,15 @@ def _added(
     """Add a log's new rows. Profiles stay: slow drift is to be seen, not followed."""
     users, codes = np.union1d(findings.users, log.users), np.union1d(findings.codes, log.codes)
     staff = findings.staff(log, discovery)
-    shape = (len(users), len(codes))
 
-    def placed(matrix: sparse.csr_array, own_users: np.ndarray, own_codes: np.ndarray) -> Any:
-        row, column = np.searchsorted(users, own_users), np.searchsorted(codes, own_codes)
+    def placed(matrix: sparse.csr_array, of: Findings | AccessLog) -> sparse.csr_array:
+        row, column = np.searchsorted(users, of.users), np.searchsorted(codes, of.codes)
         coo = sparse.coo_array(matrix)
-        return sparse.coo_array((coo.data, (row[coo.coords[0]], column[coo.coords[1]])), shape)
+        where = row[coo.coords[0]], column[coo.coords[1]]
+        return sparse.csr_array((coo.data, where), shape=(len(users), len(codes)))
 
     def both(old: sparse.csr_array, new: sparse.csr_array) -> sparse.csr_array:
-        added = placed(old, findings.users, findings.codes) + placed(new, log.users, log.codes)
-        return sparse.csr_array(added)
+        return placed(old, findings) + placed(new, log)
 
     later = findings.later(log)
     profile = np.zeros((len(findings.profile), len(codes)))
@@ -224,10 +215,7 @@ def _added(
         seen=both(findings.seen, fresh),
         patients=number,
         profile=profile,
-        specialties=[
-            replace(one, users=np.flatnonzero(staff.cluster == k))
-            for k, one in enumerate(findings.specialties)
-        ],
+        specialties=with_users(findings.specialties, staff.cluster),
         until=max(findings.until, int(log.access_at.max())),
     )
 
@@ -255,16 +243,13 @@ def _mix(
         return counts / max(counts.sum(), 1)
 
     def of(part: Units) -> np.ndarray:
-        return np.asarray(spread(part, int(known.max(initial=0)) + 1).sum(axis=0))[known]
+        return spread(part, int(known.max(initial=0)) + 1).sum(axis=0)[known]
 
     if not len(units.user):
         return 0.0, 0.0
-    trimmed = replace(
-        units,
-        codes=units.codes[:, np.isin(units.code, known)],
-        code=units.code[np.isin(units.code, known)],
-    )
-    old = np.asarray(findings.seen.sum(axis=0)).ravel()[column]
+    both = np.isin(units.code, known)
+    trimmed = replace(units, codes=units.codes[:, both], code=units.code[both])
+    old = findings.seen.sum(axis=0)[column]
     moved = 0.5 * np.abs(mix(of(trimmed)) - mix(old)).sum()
     first, second = trimmed.halves(rng)
     halves = 0.5 * np.abs(mix(of(first)) - mix(of(second))).sum()

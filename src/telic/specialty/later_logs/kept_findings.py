@@ -4,7 +4,8 @@ Findings are counts: of every user, the diagnoses and the patients. What later r
 made of them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,23 +111,21 @@ class Findings:
 
     def save(self, folder: str | Path) -> None:
         """Write the findings to a folder, whole or not at all. It holds user ids."""
-        arrays = {
-            name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)
-        }
-        for name in ("accesses", "seen"):
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        for name in MATRICES:
             matrix = getattr(self, name)
             arrays |= {f"{name}_{part}": getattr(matrix, part) for part in PARTS}
-        meta = {
-            "specialties": [one.as_json() for one in self.specialties],
-            "until": self.until,
-            "method": self.method,
-            "simulated": self.simulated,
-        }
+        meta: dict[str, Any] = {"specialties": [one.as_json() for one in self.specialties]}
+        meta |= {name: getattr(self, name) for name in PLAIN}
         arrays["taxonomy"] = self.taxonomy.astype(str)
         save_model(folder, kind=KIND, meta=meta, arrays=arrays)
 
 
+ARRAYS = ("users", "taxonomy", "cluster", "codes", "patients", "profile")
+MATRICES = ("accesses", "seen")
 PARTS = ("data", "indices", "indptr")
+PLAIN = ("until", "method", "simulated")
+"""How `Findings` lie on disk, beside their specialties."""
 
 
 def read_findings(folder: str | Path) -> Findings:
@@ -144,23 +143,13 @@ def read_findings(folder: str | Path) -> Findings:
     def matrix(name: str) -> sparse.csr_array:
         return sparse.csr_array(tuple(arrays[f"{name}_{part}"] for part in PARTS), shape=shape)
 
-    return Findings(
-        users=arrays["users"],
-        taxonomy=arrays["taxonomy"],
-        cluster=arrays["cluster"],
-        codes=arrays["codes"],
-        accesses=matrix("accesses"),
-        seen=matrix("seen"),
-        patients=arrays["patients"],
-        profile=arrays["profile"],
-        specialties=[
-            specialty_from(one, np.flatnonzero(arrays["cluster"] == k))
-            for k, one in enumerate(meta["specialties"])
-        ],
-        until=meta["until"],
-        method=meta["method"],
-        simulated=meta["simulated"],
-    )
+    specialties = [
+        specialty_from(one, np.flatnonzero(arrays["cluster"] == k))
+        for k, one in enumerate(meta["specialties"])
+    ]
+    kept: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+    kept |= {name: matrix(name) for name in MATRICES} | {name: meta[name] for name in PLAIN}
+    return Findings(**kept, specialties=specialties)
 
 
 def findings_of(log: AccessLog, discovery: Discovery) -> Findings:
@@ -182,6 +171,11 @@ def findings_of(log: AccessLog, discovery: Discovery) -> Findings:
         method=discovery.method,
         simulated=log.simulated,
     )
+
+
+def with_users(specialties: Iterable[Specialty], cluster: np.ndarray) -> list[Specialty]:
+    """Return specialties whose users are those of each cluster."""
+    return [replace(one, users=np.flatnonzero(cluster == k)) for k, one in enumerate(specialties)]
 
 
 def places(wanted: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,18 +34,7 @@ def read_code_table(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Read a CSV or Parquet file with columns `code`, `category` and, optionally, `label`.
 
-    Parameters
-    ----------
-    path : path
-    vocabulary : {"icd9", "icd10", "ccs", "other"}
-        Of its codes.
-
-    Returns
-    -------
-    category : dict
-        `plain_code` to category.
-    label : dict
-        Category to name.
+    Returned are the category of each `plain_code`, and the names of categories.
     """
     schema = pa.schema(
         [
@@ -126,10 +115,8 @@ def categorise(
         )
     if code_table is not None:
         table, label = read_code_table(code_table, vocabulary=vocabulary)
-        found, known = (
-            [table.get(plain_code(code, vocabulary)) for code in codes],
-            {*table.values()},
-        )
+        found = [table.get(plain_code(code, vocabulary)) for code in codes]
+        known = {*table.values()}
     elif vocabulary in ("icd9", "icd10"):
         found, label = _to_ccs(codes, vocabulary), _ccs_labels()
         known = {*label}

@@ -173,20 +173,8 @@ def choose(
 ) -> str:
     """Name the pipeline of highest macro-F1 in cross-validation among these users alone.
 
-    Parameters
-    ----------
-    classifier : str
-    names : tuple of str
-        Some of its pipelines; the first of equals is chosen.
-    X : ndarray of shape (n_users, n_codes)
-        Accesses per diagnosis.
-    y : ndarray of shape (n_users,)
-        Classes, of two users or more each.
-    seed : int
-
-    Notes
-    -----
-    F1 is that of all predictions together, because a class may have one user in a fold.
+    Of equals the first is chosen. Classes have two users or more each. F1 is that of all
+    predictions together, because a class may have one user in a fold.
 
     Examples
     --------

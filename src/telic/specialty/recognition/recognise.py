@@ -352,13 +352,7 @@ def present_core(labels: np.ndarray) -> list[str]:
 def large_classes(
     taxonomy: np.ndarray, *, minimum: int = MIN_CLASS
 ) -> tuple[np.ndarray, dict[str, int]]:
-    """Blank the classes with fewer than `minimum` users.
-
-    Returns
-    -------
-    labels : array of str
-    dropped : dict
-        Size of each class that was dropped.
+    """Blank the classes with fewer than `minimum` users; say how large those were.
 
     Examples
     --------

@@ -142,12 +142,12 @@ def shuffle(
     sample = np.sort(rng.permutation(documents.shape[0])[:SAMPLE])
     model = GibbsLDA(n_topics=n_topics, random_state=seed, n_jobs=threads).fit(documents[sample])
     mixed = replace(log, access_encounter=rng.permutation(log.access_encounter))
-    rows, counts = np.arange(len(log.access_user)), None
     if fine and log.fine is not None:
-        rows, counts = _thinned(mixed, np.asarray(log.fine.sum(axis=1)).ravel(), rng)
+        rows, counts = _thinned(mixed, log.fine.sum(axis=1), rng)
+    else:
+        rows, counts = np.arange(len(log.access_user)), mixed.user_diagnosis()
     users = np.unique(mixed.access_user[rows])
     opened = mixed.user_patient(rows)[users]
-    counts = mixed.user_diagnosis() if counts is None else counts
     return Shuffled(users, counts, mean_share(opened, model.transform(documents)))
 
 

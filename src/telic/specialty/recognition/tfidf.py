@@ -43,9 +43,7 @@ class AccessTfidf(TransformerMixin, BaseEstimator):
             Counts, not negative.
         y : ignored
         """
-        counts: Any = validate_data(
-            self, X, accept_sparse="csr", ensure_non_negative=True, dtype=np.float64
-        )
+        counts = self._counts(X, reset=True)
         users = np.asarray((counts > 0).sum(axis=0)).ravel()
         self.idf_ = np.where(users > 0, np.log((counts.shape[0] + 1) / np.maximum(users, 1)), 0.0)
         return self
@@ -53,18 +51,13 @@ class AccessTfidf(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Return the weights as a dense array of shape (n_users, n_codes)."""
         check_is_fitted(self)
-        counts = _dense(
-            validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                ensure_non_negative=True,
-                dtype=np.float64,
-                reset=False,
-            )
-        )
+        counts = _dense(self._counts(X, reset=False))
         total = counts.sum(axis=1, keepdims=True)
         return np.log1p(counts / np.where(total > 0, total, 1.0)) * self.idf_
+
+    def _counts(self, X: ArrayLike, *, reset: bool) -> Any:
+        options = {"accept_sparse": "csr", "ensure_non_negative": True, "dtype": np.float64}
+        return validate_data(self, X, reset=reset, **options)
 
 
 class TopConditions(ClassifierMixin, BaseEstimator):

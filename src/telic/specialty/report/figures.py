@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from scipy import sparse
 
 from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.later_logs.kept_findings import places
@@ -44,21 +45,15 @@ def shortened(text: str, length: int = 44) -> str:
 def map_figure(log: AccessLog, discovery: Discovery) -> tuple[Figure, int]:
     """Draw specialties by diagnoses: how many times as often as everybody they access each.
 
-    Cells of fewer than `SMALL_CELL` patients stay empty.
-
-    Returns
-    -------
-    figure : Figure
-    left_out : int
-        Specialties that there was no room for.
+    Cells of fewer than `SMALL_CELL` patients stay empty. With the figure comes the number of
+    specialties that there was no room for.
     """
     drawn = discovery.specialties[:MOST_SPECIALTIES]
     wanted = list(dict.fromkeys(code for one in drawn for code, _ in one.diagnoses[:OF_EACH]))
-    counts = log.user_diagnosis()
-    base = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
+    counts, base = _counts(log)
     lift = np.full((len(drawn), len(wanted)), np.nan)
     for row, one in enumerate(drawn):
-        own = np.asarray(counts[one.users].sum(axis=0)).ravel()
+        own = counts[one.users].sum(axis=0)
         column, shown = _columns(log, one.users, wanted)
         lift[row, shown] = _shrunk(own, base, column[shown])
     figure = Figure(figsize=(9.4, 2.2 + 0.34 * len(drawn)))
@@ -94,9 +89,8 @@ def lifts_figure(log: AccessLog, one: Specialty) -> Figure | None:
     column, codes = column[shown], [*compress(codes, shown)]
     names = [shortened(log.label(code)) for code in codes]
     low, high = lift_intervals(log, one.users, codes)
-    counts = log.user_diagnosis()
-    base = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
-    value = _shrunk(np.asarray(counts[one.users].sum(axis=0)).ravel(), base, column)
+    counts, base = _counts(log)
+    value = _shrunk(counts[one.users].sum(axis=0), base, column)
     figure = Figure(figsize=(7.6, 0.9 + 0.26 * len(codes)))
     axes = figure.subplots()
     # A resample's middle may lie beside the measured lift, which the interval then holds too.
@@ -117,13 +111,8 @@ def lift_intervals(
     """Return 95 % intervals of lifts: users are drawn anew, with replacement.
 
     Diagnoses of one user's accesses are no independent draws, so users are the unit.
-
-    Returns
-    -------
-    low, high : ndarray of shape (len(codes),)
     """
-    counts = log.user_diagnosis()
-    base = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
+    counts, base = _counts(log)
     column = np.searchsorted(log.codes, codes)
     own = counts[users].toarray()
     rng = np.random.default_rng(seed)
@@ -150,10 +139,8 @@ def months_figure(months: Sequence[str], before: Sequence[int], after: Sequence[
 def declared_figure(rows: Sequence[Sequence[Any]]) -> Figure:
     """Draw what the users of each specialty declare, as far as numbers are shown.
 
-    Parameters
-    ----------
-    rows : sequence of (name, users, it, another, none)
-        As in the table: numbers, None, or texts where a number is not shown.
+    Rows are as in the table (name, users, it, another, none): numbers, None, or texts where a
+    number is not shown.
     """
     rows = list(rows)[:MOST_SPECIALTIES][::-1]
     names = [shortened(str(row[0]), 40) for row in rows]
@@ -182,6 +169,12 @@ def declared_figure(rows: Sequence[Sequence[Any]]) -> Figure:
     axes.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), fontsize=8)
     _plain(axes)
     return figure
+
+
+def _counts(log: AccessLog) -> tuple[sparse.csr_array, np.ndarray]:
+    """Users' accesses by diagnosis, and the hospital's mix."""
+    counts = log.user_diagnosis()
+    return counts, counts.sum(axis=0) / counts.sum()
 
 
 def _columns(
