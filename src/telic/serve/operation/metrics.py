@@ -1,7 +1,7 @@
 """What the service counts, in Prometheus's form."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ class Metrics:
         Whose requests are counted by name; all others as ``other``.
     """
 
-    def __init__(self, addresses: tuple[str, ...] = ()) -> None:
+    def __init__(self, addresses: Collection[str] = ()) -> None:
         self._addresses = frozenset(addresses)
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(

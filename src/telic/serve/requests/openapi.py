@@ -25,11 +25,20 @@ _ERRORS = {
     "500": "an error of ours",
     "503": "the store fails: send the same again, it counts once",
 }
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
 _SUGGESTION = {
     "type": "object",
     "required": ["text", "id", "payload"],
-    "properties": {"text": {"type": "string"}, "id": {"type": ["string", "null"]}},
+    "properties": {"text": _TEXT, "id": {"type": ["string", "null"]}},
 }
+
+
+def _object(**properties: Json) -> Json:
+    """Describe an object that has all of these."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
 _LIST = {
     "description": "query, texts, descriptions, addresses of results, and an object of what else "
     "was asked for",
@@ -39,18 +48,13 @@ _LIST = {
     # By place (prefixItems) would say more, but not every tool reads that.
     "items": {
         "anyOf": [
-            {"type": "string"},
-            {"type": "array", "items": {"type": "string"}, "maxItems": 10},
-            {
-                "type": "object",
-                "required": ["suggestions"],
-                "properties": {"suggestions": {"type": "array", "items": _SUGGESTION}},
-            },
+            _TEXT,
+            {"type": "array", "items": _TEXT, "maxItems": 10},
+            _object(suggestions={"type": "array", "items": _SUGGESTION}),
         ]
     },
 }
-_STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
-_TEXT = {"type": "string"}
+_STATUS = _object(status={"const": "ok"})
 _STORABLE = {"type": "string", "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"}
 _CHANGE = {
     "type": "object",
@@ -67,64 +71,27 @@ _CHANGE = {
 }
 LOCKED = ("/suggest", "/submit", "/phrases", "/forget", "/about", "/metrics", "/figures")
 """What needs a key or a token where there are keys."""
+_JSON = "application/json"
+_SUGGESTIONS = "application/x-suggestions+json"
 ANSWERS: dict[tuple[str, str], tuple[str, Json]] = {
     ("GET", "/"): ("text/html", _TEXT),
     ("GET", "/search"): ("text/html", _TEXT),
     ("GET", "/phones"): ("text/html", _TEXT),
-    ("GET", "/suggest"): ("application/x-suggestions+json", _LIST),
-    ("POST", "/suggest"): ("application/x-suggestions+json", _LIST),
-    ("POST", "/submit"): (
-        "application/json",
-        {
-            "type": "object",
-            "required": ["learned", "updates"],
-            "properties": {
-                "learned": {"type": "boolean"},
-                "updates": {"type": "integer", "minimum": 0},
-            },
-        },
-    ),
-    ("POST", "/visitor"): (
-        "application/json",
-        {
-            "type": "object",
-            "required": ["user", "token", "expires"],
-            "properties": {
-                "user": {"type": "string"},
-                "token": {"type": "string"},
-                "expires": {"type": "number"},
-            },
-        },
-    ),
-    ("POST", "/phrases"): (
-        "application/json",
-        {
-            "type": "object",
-            "required": ["number"],
-            "properties": {"number": {"type": "integer", "minimum": 1}},
-        },
-    ),
-    ("POST", "/forget"): (
-        "application/json",
-        {
-            "type": "object",
-            "required": ["rows", "records", "model"],
-            "properties": {
-                "rows": {"type": "integer", "minimum": 0},
-                "records": {"type": "integer", "minimum": 0},
-                "model": {"type": "boolean"},
-            },
-        },
-    ),
-    ("GET", "/about"): ("application/json", {"type": "object"}),
-    ("GET", "/healthz"): ("application/json", _STATUS),
-    ("GET", "/readyz"): ("application/json", _STATUS),
-    ("GET", "/livez"): ("application/json", _STATUS),
-    ("GET", "/figures"): ("application/json", {"type": "object"}),
+    ("GET", "/suggest"): (_SUGGESTIONS, _LIST),
+    ("POST", "/suggest"): (_SUGGESTIONS, _LIST),
+    ("POST", "/submit"): (_JSON, _object(learned={"type": "boolean"}, updates=_COUNT)),
+    ("POST", "/visitor"): (_JSON, _object(user=_TEXT, token=_TEXT, expires={"type": "number"})),
+    ("POST", "/phrases"): (_JSON, _object(number={"type": "integer", "minimum": 1})),
+    ("POST", "/forget"): (_JSON, _object(rows=_COUNT, records=_COUNT, model={"type": "boolean"})),
+    ("GET", "/about"): (_JSON, {"type": "object"}),
+    ("GET", "/healthz"): (_JSON, _STATUS),
+    ("GET", "/readyz"): (_JSON, _STATUS),
+    ("GET", "/livez"): (_JSON, _STATUS),
+    ("GET", "/figures"): (_JSON, {"type": "object"}),
     ("GET", "/dashboard"): ("text/html", _TEXT),
     ("GET", "/metrics"): ("text/plain", _TEXT),
     ("GET", "/opensearch.xml"): ("application/opensearchdescription+xml", _TEXT),
-    ("GET", "/openapi.json"): ("application/json", {"type": "object"}),
+    ("GET", "/openapi.json"): (_JSON, {"type": "object"}),
 }
 
 
@@ -144,17 +111,7 @@ def openapi(routes: Sequence[BaseRoute], settings: Settings) -> Json:
             for method in sorted((route.methods or set()) - {"HEAD"}):
                 operation = _operation(method, route, settings)
                 paths.setdefault(route.path, {})[method.lower()] = operation
-    error = {
-        "type": "object",
-        "required": ["error"],
-        "properties": {
-            "error": {
-                "type": "object",
-                "required": ["code", "message", "hint"],
-                "properties": {key: {"type": "string"} for key in ("code", "message", "hint")},
-            }
-        },
-    }
+    error = _object(error=_object(code=_TEXT, message=_TEXT, hint=_TEXT))
     described: Json = {
         "openapi": "3.1.0",
         "info": {"title": "telic search box", "version": telic.__version__},
@@ -170,7 +127,7 @@ def openapi(routes: Sequence[BaseRoute], settings: Settings) -> Json:
 
 def _operation(method: str, route: Route, settings: Settings) -> Json:
     kind, schema = ANSWERS[method, route.path]
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    error = {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
     said = getdoc(route.endpoint) or ""
     operation: Json = {
         "summary": said.partition("\n")[0],
@@ -194,7 +151,7 @@ def _operation(method: str, route: Route, settings: Settings) -> Json:
     if method == "POST" and route.path != "/visitor":
         operation["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": _body(route.path, values, settings)}},
+            "content": {_JSON: {"schema": _body(route.path, values, settings)}},
         }
     if settings.keys and route.path in LOCKED:
         operation["security"] = [{"bearer": []}]
@@ -218,14 +175,9 @@ def _values(settings: Settings) -> Json:
 def _body(path: str, values: Json, settings: Settings) -> Json:
     if path == "/submit":
         names = ("user", "composition", "query")
-        return {
-            "type": "object",
-            "required": list(names),
-            "properties": {name: values[name] | {"minLength": 1} for name in names},
-        }
+        return _object(**{name: values[name] | {"minLength": 1} for name in names})
     if path == "/forget":
-        user = _STORABLE | {"minLength": 1, "maxLength": settings.max_body}
-        return {"type": "object", "required": ["user"], "properties": {"user": user}}
+        return _object(user=_STORABLE | {"minLength": 1, "maxLength": settings.max_body})
     if path == "/phrases":
         changes = {"type": "array", "minItems": 1, "maxItems": MOST, "items": _CHANGE}
         properties = {"id": values["composition"] | {"minLength": 1}, "changes": changes}

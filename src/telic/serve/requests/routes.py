@@ -22,7 +22,7 @@ from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.dispatch import Desk
 from telic.serve.requests.keystroke import KeystrokeRoute
-from telic.serve.requests.openapi import openapi
+from telic.serve.requests.openapi import ANSWERS, openapi
 from telic.serve.state.dashboard_figures import MAX_DAYS
 from telic.serve.state.group_commit import Journal
 from telic.serve.state.open_compositions import OpenCompositions
@@ -31,25 +31,7 @@ from telic.serve.state.row_trimming import RowTrimming
 from telic.serve.state.store import StoreError
 
 PAGE = files("telic.serve") / "page"
-ADDRESSES = (
-    "/",
-    "/search",
-    "/suggest",
-    "/phones",
-    "/submit",
-    "/visitor",
-    "/phrases",
-    "/forget",
-    "/about",
-    "/healthz",
-    "/readyz",
-    "/livez",
-    "/metrics",
-    "/figures",
-    "/dashboard",
-    "/opensearch.xml",
-    "/openapi.json",
-)
+ADDRESSES = {path for _, path in ANSWERS}
 OPENSEARCH = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
