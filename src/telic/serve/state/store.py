@@ -13,11 +13,11 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sqlalchemy import (
@@ -51,6 +51,7 @@ from telic.serve.operation.metrics import Seen
 from telic.serve.state.dashboard_figures import figures
 from telic.serve.state.row_bounds import PART, Bounds, oldest_kept, remove_part
 
+_T = TypeVar("_T")
 _log = logging.getLogger("telic.serve")
 _TABLES = MetaData()
 _LONG_AGO = "1970-01-01 00:00:00.000000"
@@ -250,13 +251,7 @@ class Store:
         StoreError
             If nothing was written, or it cannot be known: they may be sent again.
         """
-        for _ in range(ATTEMPTS):
-            try:
-                with self._transaction(self._writes) as connection:
-                    return self._record(connection, submissions)
-            except (IntegrityError, _CollidedError):
-                continue  # another process wrote one of them, or a user's first state
-        raise StoreError("others write the same again and again")
+        return self._written(lambda connection: self._record(connection, submissions))
 
     def change(self, id: str, changes: list[list[Any]]) -> int:
         """Write a batch of changes; return its number, or that which it was written under before.
@@ -270,25 +265,21 @@ class Store:
         FullError
             If there are as many batches as there may be.
         """
-        for _ in range(ATTEMPTS):
-            try:
-                with self._transaction(self._writes) as connection:
-                    same = select(CHANGES.c.number, CHANGES.c.changes).where(CHANGES.c.id == id)
-                    if before := connection.execute(same).first():
-                        if before.changes != changes:
-                            raise IdTakenError
-                        return int(before.number)
-                    number = 1 + (
-                        connection.execute(select(func.max(CHANGES.c.number))).scalar() or 0
-                    )
-                    if number > self._bounds.changes > 0:
-                        raise FullError
-                    row = {"number": number, "id": id, "changes": changes, "at": _now()}
-                    connection.execute(insert(CHANGES), [row])
-                    return number
-            except (IntegrityError, _CollidedError):
-                continue  # another process wrote one in the meantime
-        raise StoreError("others write the same again and again")
+
+        def write(connection: Connection) -> int:
+            same = select(CHANGES.c.number, CHANGES.c.changes).where(CHANGES.c.id == id)
+            if before := connection.execute(same).first():
+                if before.changes != changes:
+                    raise IdTakenError
+                return int(before.number)
+            number = 1 + (connection.execute(select(func.max(CHANGES.c.number))).scalar() or 0)
+            if number > self._bounds.changes > 0:
+                raise FullError
+            row = {"number": number, "id": id, "changes": changes, "at": _now()}
+            connection.execute(insert(CHANGES), [row])
+            return number
+
+        return self._written(write)
 
     def changes(self, after: int) -> list[tuple[int, list[list[Any]]]]:
         """Return the first batches of changes after a number, in order; none where that is last."""
@@ -314,16 +305,11 @@ class Store:
         number : int
             Of the note: see `forgotten`.
         """
-        for _ in range(ATTEMPTS):
-            try:
-                with self._transaction(self._writes) as connection:
-                    rows = _delete(connection, user)
-                    number = _note(connection, user)
-            except (IntegrityError, _CollidedError):
-                continue  # another process noted somebody in the meantime
-            self._wipe()
-            return rows, number
-        raise StoreError("others write the same again and again")
+        found = self._written(
+            lambda connection: (_delete(connection, user), _note(connection, user))
+        )
+        self._wipe()
+        return found
 
     def delete(self, user: str) -> None:
         """Delete what was stored of a user after `forget`, by who did not know of it yet."""
@@ -377,6 +363,16 @@ class Store:
         """Close every connection; a call that is still on its way in a thread keeps none either."""
         self._closed = True
         self.release()
+
+    def _written(self, write: Callable[[Connection], _T]) -> _T:
+        """Return what was written, after another try where another process wrote the same."""
+        for _ in range(ATTEMPTS):
+            with (
+                suppress(IntegrityError, _CollidedError),
+                self._transaction(self._writes) as connection,
+            ):
+                return write(connection)
+        raise StoreError("others write the same again and again")
 
     def _record(self, connection: Connection, submissions: Sequence[Submission]) -> list[Outcome]:
         keys = list({(each.user, each.composition) for each in submissions})
