@@ -15,7 +15,6 @@ _SPREAD = 0.01
 """A column whose values differ by less than that share of them is far from zero."""
 _HEAD = 64
 """Rows that tell most columns not to be."""
-_NOT_2D = "X has {} dimension(s), expected 2: (rows, features). Reshape your data."
 
 
 @dataclass(slots=True)
@@ -143,21 +142,22 @@ def as_design(X: Any) -> Design:
     refuse_mask("X", X)
     if max(getattr(X, "shape", (0,)), default=0) > np.iinfo(np.int32).max:
         raise InputError(f"X has shape {X.shape}: at most 2147483647 rows and features.")
+    if not sparse.issparse(X):
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise InputError(f"X cannot be read as a table of numbers: {error}.") from None
+    if X.ndim != 2:
+        raise InputError(
+            f"X has {X.ndim} dimension(s), expected 2: (rows, features). Reshape your data."
+        )
+    matrix = values = X
     if sparse.issparse(X):
-        if X.ndim != 2:
-            raise InputError(_NOT_2D.format(X.ndim))
         matrix = X if X.format in ("csr", "csc") else X.tocsr()
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         values = matrix.data
-    else:
-        try:
-            matrix = values = np.asarray(X)
-        except ValueError as error:
-            raise InputError(f"X cannot be read as a table of numbers: {error}.") from None
-        if matrix.ndim != 2:
-            raise InputError(_NOT_2D.format(matrix.ndim))
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise InputError(
             f"X has shape {matrix.shape}: at least one row and one feature are needed."

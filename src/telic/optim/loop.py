@@ -248,7 +248,7 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
         if (fair := problem.balanced(a)) is not a:
             a, gradient, conjugates = fair, problem.back(fair), None
         return objective, intercept, problem.dual_value(a, gradient, conjugates), np.nan
-    return objective, intercept, -np.inf, problem.violations(gradient, iterate.coef).max()
+    return objective, intercept, -np.inf, problem.penalty.violations(gradient, iterate.coef).max()
 
 
 def _forecast(history: list[Record], target: float) -> int:

@@ -23,10 +23,7 @@ from telic.optim.tweedie_kernels import (
     tweedie_shift,
     tweedie_value,
 )
-from telic.optim.vector_math import exp_negative, log, log1p_of_share
-
-BLOCK = 1024
-"""Rows whose losses are summed together, so that a sum does not depend on the threads."""
+from telic.optim.vector_math import BLOCK, SUMS, exp_negative, log, log1p_of_share
 
 
 @kernel
@@ -153,10 +150,7 @@ def _weigh(out, mass, begin, end):
 
 # The loops over the logistic losses are made for vector instructions: of one kind, without calls,
 # and with sums that may be reordered.
-_SUMS = {"reassoc", "contract", "nsz"}
-
-
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def _logistic_losses(z, y, mass, move, step):
     total = 0.0
     if mass.size > 1:
@@ -190,7 +184,7 @@ def _logistic_curvatures(z, out):
         out[i] = bend if bend > 1e-12 else 1e-12
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def _logistic_conjugates(a, y, mass, scale):
     total = 0.0
     weighted, share = mass.size > 1, mass[0]
@@ -204,7 +198,7 @@ def _logistic_conjugates(a, y, mass, scale):
     return total
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def _logistic_balance(z, y, mass, t):
     slope, bend, size = 0.0, 0.0, 0.0
     share = mass[0]

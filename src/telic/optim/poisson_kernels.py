@@ -8,10 +8,8 @@ import math
 import numpy as np
 
 from telic.kernels import kernel
-from telic.optim.vector_math import exp, log
+from telic.optim.vector_math import BLOCK, SUMS, exp, log
 
-_SUMS = {"reassoc", "contract", "nsz"}
-_BLOCK = 1024
 _NO_COUNTS = 100.0
 """Where there are no counts the intercept has no lower end: one look lowers it by so much."""
 
@@ -22,7 +20,7 @@ def _entropy(u):
     return u * log(u if u > 1e-300 else 1.0) - u
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def poisson_losses(z, y, mass, move, step):
     """Weighted sum of the losses of z + step · move."""
     total, weighted = 0.0, mass.size > 1
@@ -50,7 +48,7 @@ def poisson_curvatures(z, out):
         out[i] = bend if not bend < 1e-12 else 1e-12
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def poisson_conjugates(a, y, mass, scale):
     """Weighted sum of the conjugates at scale · a / mass, which lies in their domain."""
     total, weighted = 0.0, mass.size > 1
@@ -61,13 +59,13 @@ def poisson_conjugates(a, y, mass, scale):
     return total
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def _sums(z, y, mass, t):
     """Weighted sums of exp(z + t) and of the counts, block by block: so they round less."""
     expected, counted, weighted = 0.0, 0.0, mass.size > 1
-    for begin in range(0, z.size, _BLOCK):
+    for begin in range(0, z.size, BLOCK):
         some, others = 0.0, 0.0
-        for i in range(begin, min(z.size, begin + _BLOCK)):
+        for i in range(begin, min(z.size, begin + BLOCK)):
             m = mass[i] if weighted else mass[0]
             rate = m * exp(z[i] + t)
             some += rate if m > 0.0 else 0.0

@@ -13,6 +13,7 @@ from telic.optim.losses import LogLink, Loss, Tweedie, as_loss
 from telic.optim.offset import without_offset
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
 from telic.optim.threads import SMALLEST, share
+from telic.optim.vector_math import BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,9 @@ class Problem:
         share(row_products.combine, self.threads, self.design.rows, a, out)
         return out.sum(axis=0) if runs > 1 else out[0]
 
-    def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Distance of each coordinate, or its group, from optimal, given the loss's gradient."""
-        return self.penalty.violations(gradient, w)
-
     def risk(self, z: np.ndarray, move: np.ndarray | None = None, step: float = 0.0) -> float:
         """Weighted loss of the predictions z + step · move."""
-        sums = np.empty(-(-z.size // loss_kernels.BLOCK))
+        sums = np.empty(-(-z.size // BLOCK))
         along = z if move is None else move
         share(loss_kernels.losses, self.threads, *self._losses(z), along, float(step), sums)
         return float(sums.sum())
@@ -170,7 +167,7 @@ class Problem:
         scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
         if self.l2 > 0 or norm <= self.l1:
             scales.add(1.0)
-        best, sums = -np.inf, np.empty(-(-a.size // loss_kernels.BLOCK))
+        best, sums = -np.inf, np.empty(-(-a.size // BLOCK))
         for scale in scales:
             # Without l2 the scaled point is feasible, though rounding may hide it. With l1/scale
             # no scaled copy of the gradient is needed.

@@ -3,9 +3,7 @@
 import math
 
 from telic.kernels import kernel
-
-BLOCK = 1024
-"""Rows whose losses are summed together, so that a sum does not depend on the threads."""
+from telic.optim.vector_math import BLOCK
 
 
 @kernel

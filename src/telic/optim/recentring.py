@@ -61,9 +61,8 @@ class Recentred:
         """
         if not (self.columns.size or self.centre):
             return result
-        exact = Fraction(result.intercept) + Fraction(self.centre)
-        for centre, w in zip(self.centres, result.coef[self.columns], strict=True):
-            exact -= Fraction(float(centre)) * Fraction(float(w))
+        exact = exact_intercept(result.intercept, self.centres, result.coef[self.columns])
+        exact += Fraction(self.centre)
         intercept = float(exact)
         z = self.problem.predict(result.coef, result.intercept)
         risk = self.problem.risk(z)
@@ -84,6 +83,12 @@ class Recentred:
             gap=gap,
             converged=result.converged and loss <= allowed,
         )
+
+
+def exact_intercept(intercept: float, centres: np.ndarray, coef: np.ndarray) -> Fraction:
+    """Intercept for columns that had their centres taken off, and have them again."""
+    products = (Fraction(float(c)) * Fraction(float(w)) for c, w in zip(centres, coef, strict=True))
+    return Fraction(float(intercept)) - sum(products)
 
 
 def _far_centre(problem: Problem, null: tuple[float, float, float]) -> float:

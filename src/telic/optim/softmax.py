@@ -9,7 +9,7 @@ from telic.kernels import kernel
 from telic.optim.design import Design
 from telic.optim.penalties import ElasticNet, GroupElasticNet, Penalty, group_penalty
 from telic.optim.problem import make_problem
-from telic.optim.vector_math import exp_negative, log
+from telic.optim.vector_math import SUMS, exp_negative, log
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,7 @@ def make_softmax_problem(
     )
 
 
-_VECTOR = {"contract", "reassoc", "nsz"}
-
-
-@kernel(error_model="numpy", fastmath=_VECTOR)
+@kernel(error_model="numpy", fastmath=SUMS)
 def _softmax(z, labels, mass, p):
     """Weighted loss of the scores z; p takes the probabilities of the classes."""
     total = 0.0

@@ -11,9 +11,11 @@ from telic.errors import warn_unconverged
 from telic.optim.loop import Record
 from telic.optim.losses import Squared
 from telic.optim.methods.gram_descent import descend, descend_together
+from telic.optim.methods.prox_newton_anderson import mixture
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.penalties import ElasticNet, soft
 from telic.optim.problem import Problem
+from telic.optim.recentring import exact_intercept
 from telic.optim.softmax import SoftmaxProblem
 
 LARGEST = 40_000_000
@@ -160,9 +162,7 @@ def _for_the_data(problem: SoftmaxProblem, state: "_State") -> tuple[np.ndarray,
     b = np.empty_like(state.b)
     off = np.empty_like(b)
     for k, row in enumerate(state.W[:, problem.columns]):
-        exact = Fraction(float(state.b[k]))
-        for centre, w in zip(problem.centres, row, strict=True):
-            exact -= Fraction(float(centre)) * Fraction(float(w))
+        exact = exact_intercept(state.b[k], problem.centres, row)
         b[k] = float(exact)
         off[k] = float(Fraction(b[k]) - exact)
     return b, problem.risk(state.z + off, np.empty_like(state.p)) - state.risk
@@ -356,19 +356,10 @@ def _extrapolate(
 ) -> None:
     """Go to the combination of the last states whose differences nearly cancel, if it is better."""
     flat = np.array([np.concatenate([W.ravel(), b]) for W, b, _ in trail])
-    steps = np.diff(flat, axis=0)
-    inner = steps @ steps.T
-    try:
-        c = np.linalg.solve(
-            inner + 1e-12 * np.trace(inner) * np.eye(len(inner)), np.ones(len(inner))
+    shares = mixture(flat)
+    if shares is not None:
+        W, b, z = (
+            sum(share * part for share, part in zip(shares, parts, strict=True))
+            for parts in zip(*trail[1:], strict=True)
         )
-    except np.linalg.LinAlgError:
-        return
-    if not np.isfinite(total := c.sum()) or total == 0.0:
-        return
-    c /= total
-    states = trail[1:]
-    W = sum(share * each[0] for share, each in zip(c, states, strict=True))
-    b = sum(share * each[1] for share, each in zip(c, states, strict=True))
-    z = sum(share * each[2] for share, each in zip(c, states, strict=True))
-    state.try_at(problem, W, b, z, state.risk + problem.value(state.W))
+        state.try_at(problem, W, b, z, state.risk + problem.value(state.W))

@@ -312,13 +312,9 @@ def safe_step(
     """Return the step size that the method's theory gives."""
     chosen = _METHODS[method]
     if chosen.safe_step is None:
-        raise InputError(f"{method} has no step_size. {_with_step()}")
+        able = ", ".join(each.name for each in _METHODS.values() if each.safe_step is not None)
+        raise InputError(f"{method} has no step_size. Methods with one are {able}.")
     return chosen.safe_step(problem, sampling, batch_size or 1)
-
-
-def _with_step() -> str:
-    able = ", ".join(each.name for each in _METHODS.values() if each.safe_step is not None)
-    return f"Methods with one are {able}."
 
 
 def _start(coef_init: Any, d: int) -> np.ndarray:

@@ -10,10 +10,8 @@ import math
 import numpy as np
 
 from telic.kernels import kernel
-from telic.optim.vector_math import exp, expm1, log
+from telic.optim.vector_math import BLOCK, SUMS, exp, expm1, log
 
-_SUMS = {"reassoc", "contract", "nsz"}
-_BLOCK = 1024
 _NOTHING = 100.0
 """Where all targets are 0 the intercept has no lower end: one look lowers it by so much."""
 
@@ -60,7 +58,7 @@ def tweedie_near_prox(power, at, q, y, u):
     return min(max(u, level if y > 0.0 else -np.inf), level + far / c if c > 0.0 else at)
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def tweedie_losses(power, z, y, mass, move, step):
     """Weighted sum of the losses of z + step · move."""
     total, weighted = 0.0, mass.size > 1
@@ -86,7 +84,7 @@ def tweedie_curvatures(power, z, y, out):
         out[i] = bend if not bend < 1e-12 else 1e-12
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def tweedie_conjugates(power, a, y, mass, scale):
     """Weighted sum of the conjugates at scale · a / mass, which lies in their domain.
 
@@ -117,7 +115,7 @@ def tweedie_conjugates(power, a, y, mass, scale):
     return total
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def _roots(slope, c, k):
     """Solve exp(c t) − exp(−k t) = slope, by Newton on c t = log(slope + exp(−k t)).
 
@@ -144,13 +142,13 @@ def _roots(slope, c, k):
     return size
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=SUMS)
 def _sums(power, z, y, mass, high, low):
     """Weighted sums of exp(c (z − high)) and y exp(k (low − z)), by blocks: so they round less."""
     rising, falling, weighted = 0.0, 0.0, mass.size > 1
-    for begin in range(0, z.size, _BLOCK):
+    for begin in range(0, z.size, BLOCK):
         up, down = 0.0, 0.0
-        for i in range(begin, min(z.size, begin + _BLOCK)):
+        for i in range(begin, min(z.size, begin + BLOCK)):
             m = mass[i] if weighted else mass[0]
             # Rows that do not count may lie beyond the ends.
             up += m * exp((2.0 - power) * min(z[i] - high, 0.0))

@@ -9,6 +9,10 @@ import numpy as np
 
 from telic.kernels import kernel
 
+SUMS = {"reassoc", "contract", "nsz"}
+"""Floating-point freedom of loops that sum: the order of the terms is the compiler's."""
+BLOCK = 1024
+"""Numbers that are summed together: a sum then rounds less, and does not depend on the threads."""
 _LOG2E = 1.4426950408889634
 # ln 2 in two parts: a multiple of the first by a small integer is exact.
 _LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10

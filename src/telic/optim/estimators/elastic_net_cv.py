@@ -65,6 +65,8 @@ class _PathCV:
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
         (results, classes).
         """
+        refuse_mask("offset", offset)
+        offset = None if offset is None else np.asarray(offset)
         check_solver(self)
         ratios = _numbers(np.atleast_1d(self.l1_ratio))
         if not ((ratios >= 0) & (ratios <= 1)).all() or ratios.size == 0:
@@ -227,8 +229,6 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         self._check_loss()
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
-        refuse_mask("offset", offset)
-        offset = None if offset is None else np.asarray(offset)
 
         def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
             return grid(self.alphas, self.eps, strongest(problems[0], ratio))
@@ -349,8 +349,6 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         classes = self._checked_classes(y)
         weights = example_weights(self.class_weight, y, sample_weight)
         self._check_both_weighted(classes, y, weights)
-        refuse_mask("offset", offset)
-        offset = None if offset is None else np.asarray(offset)
         Cs = np.logspace(-4, 4, self.Cs) if _is_length(self.Cs) else np.sort(_numbers(self.Cs))
         if not (Cs.size and Cs[0] > 0 and not np.isnan(Cs[-1])):
             raise InputError(f"Cs is {self.Cs!r}, expected a length >= 1 or numbers > 0.")

@@ -1,6 +1,7 @@
 """Accelerated stochastic block coordinate descent with optimal sampling (Algorithm 1)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -91,26 +92,13 @@ def incremental(
     n, d = problem.design.n, problem.design.d
     A, terms = problem.design.rows, problem.terms
     draws, b = draw_tables(p), np.array([intercept])
-    table = problem.predict(coef, intercept)
-    problem.slopes(table, out=table)
-    total, total_b = problem.back(table), np.array([table.sum()])
-    np.divide(table, problem.mass, out=table, where=problem.mass > 0)
+    table, (total, total_b) = snapshot(problem, coef, intercept)
     rates = problem.rates(step)
     work = n
-    if isinstance(problem.penalty, GroupElasticNet):
-        groups = group_blocks(problem.penalty, blocks)
+    if found := whole_steps(problem, blocks):
+        steps, parts = found
         while True:
-            group_steps(
-                A, terms, draws, table, (total, total_b), (coef, b), groups, rates, state, n, True
-            )
-            yield Iterate(coef, b[0], work + n)
-            work = 0
-    if not problem.design.is_sparse:
-        cuts = block_cuts(d, blocks)
-        while True:
-            dense_steps(
-                A, terms, draws, table, (total, total_b), (coef, b), cuts, rates, state, n, True
-            )
+            steps(A, terms, draws, table, (total, total_b), (coef, b), parts, rates, state, n, True)
             yield Iterate(coef, b[0], work + n)
             work = 0
     clock, nodes = np.zeros(blocks), np.zeros((d, 3))
@@ -136,6 +124,26 @@ def incremental(
         coef[:] = nodes[:, 0]
         yield Iterate(coef, b[0], work + n)
         work = 0
+
+
+def snapshot(
+    problem: Problem, coef: np.ndarray, intercept: float
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Return the derivative of each row's loss, and the weighted sums of the rows and of ones."""
+    table = problem.predict(coef, intercept)
+    problem.slopes(table, out=table)
+    sums = problem.back(table), np.array([table.sum()])
+    np.divide(table, problem.mass, out=table, where=problem.mass > 0)
+    return table, sums
+
+
+def whole_steps(problem: Problem, blocks: int) -> tuple[Callable[..., None], Any] | None:
+    """Return the kernel whose steps visit blocks whole, and these; None for `sparse_steps`."""
+    if isinstance(problem.penalty, GroupElasticNet):
+        return group_steps, group_blocks(problem.penalty, blocks)
+    if not problem.design.is_sparse:
+        return dense_steps, block_cuts(problem.design.d, blocks)
+    return None
 
 
 def block_labels(d: int, blocks: int) -> np.ndarray:

@@ -47,16 +47,12 @@ def gram(
     Groups are handled as blocks, by proximal gradient steps with the block's own Lipschitz
     constant.
 
-    Parameters
-    ----------
-    problem : Problem
-    coef, intercept
-        Where to start; `coef` is changed in place.
-
     Raises
     ------
     InputError
         If there are more than `LARGEST_D` features.
+
+    Parameters as in `telic.optim.methods.asbcd.asbcd`.
     """
     n, d = problem.design.n, problem.design.d
     if d > LARGEST_D:
@@ -64,7 +60,7 @@ def gram(
     exact, rows = problem.loss.code == 0, n
     if not exact:
         rows = min(n, _ROWS * d)
-    model: _Model | None = None
+    model: _Descent | _Cholesky | None = None
     z, a = problem.predict(coef, intercept), np.empty(n)
     before = move = target = coef
     slow = _SLOW
@@ -132,14 +128,6 @@ class _Model:
     def take(self, problem: Problem) -> None:
         """Go on with another penalty."""
         self.problem = problem
-
-    def learn(self, move: np.ndarray, change: np.ndarray) -> None:
-        """Agree with the change of the gradient along a move."""
-        raise NotImplementedError
-
-    def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Coefficients at which the model, with the penalty, is least."""
-        raise NotImplementedError
 
 
 class _Descent(_Model):
@@ -209,7 +197,7 @@ class _Cholesky(_Model):
 
 
 def _minimum(
-    problem: Problem, model: _Model, coef: np.ndarray, gradient: np.ndarray
+    problem: Problem, model: _Descent | _Cholesky, coef: np.ndarray, gradient: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Return where the model is least, and the decrease that its slope promises."""
     target = model.minimum(coef, gradient)

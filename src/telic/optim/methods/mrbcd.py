@@ -9,7 +9,7 @@ from telic.optim import sampling
 from telic.optim.loop import Iterate
 from telic.optim.loss_kernels import loss_gradient, of_row
 from telic.optim.method_facts import Method
-from telic.optim.methods.asbcd import LONGEST, block_labels, group_blocks, tables
+from telic.optim.methods.asbcd import LONGEST, block_labels, group_blocks, snapshot, tables
 from telic.optim.penalties import GroupElasticNet
 from telic.optim.problem import Problem
 from telic.optim.prox_kernels import advance, prox_groups, soft
@@ -47,10 +47,8 @@ def mrbcd(
     rest, push = tables(step * problem.l2, min(n, d, LONGEST)), np.zeros(d)
     A, terms, rates = problem.design.rows, problem.terms, problem.rates(step)
     while True:
-        table = problem.predict(coef, b[0])
-        problem.slopes(table, out=table)
-        sums = problem.back(table), table.sum()
-        np.divide(table, problem.mass, out=table, where=problem.mass > 0)
+        table, (total, total_b) = snapshot(problem, coef, b[0])
+        sums = total, total_b[0]
         if isinstance(problem.penalty, GroupElasticNet):
             groups = group_blocks(problem.penalty, blocks)
             _group_batch_steps(A, terms, table, sums, (coef, b), chosen, groups, rates, state, n)

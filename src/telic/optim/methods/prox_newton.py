@@ -64,7 +64,7 @@ def prox_newton(
             if not other.penalty.has_blocks_of(problem.penalty):
                 gram = WorkingGram(other)
             problem = other
-        violation = problem.violations(gradient, coef)
+        violation = problem.penalty.violations(gradient, coef)
         worst = violation.max()
         support = int(np.count_nonzero(coef))
         # Features in use come first, then the worst violators.

@@ -40,7 +40,7 @@ def descend_columns(
         a = problem.slopes(z, out=move_z)
         share(some_products, problem.threads, columns, working, a, gradient)
         slope_b = a.sum() if problem.fit_intercept else 0.0
-        worst = max(problem.violations(gradient, w).max(initial=0.0), abs(slope_b))
+        worst = max(problem.penalty.violations(gradient, w).max(initial=0.0), abs(slope_b))
         if worst <= target:
             break
         gradient += l2 * w
@@ -121,7 +121,13 @@ def _minimise(
 
 def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
     """Combination of the last iterates whose differences nearly cancel."""
-    steps = np.diff(trail, axis=0)
+    shares = mixture(trail)
+    return None if shares is None else shares @ trail[1:]
+
+
+def mixture(points: np.ndarray) -> np.ndarray | None:
+    """Shares, of sum 1, of the points after the first so that the steps to them nearly cancel."""
+    steps = np.diff(points, axis=0)
     inner = steps @ steps.T
     try:
         c = np.linalg.solve(
@@ -130,7 +136,7 @@ def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
     except np.linalg.LinAlgError:
         return None
     total = c.sum()
-    return (c / total) @ trail[1:] if np.isfinite(total) and total != 0 else None
+    return c / total if np.isfinite(total) and total != 0 else None
 
 
 @kernel
