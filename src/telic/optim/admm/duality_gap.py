@@ -264,9 +264,7 @@ class Certifier:
         self, full: np.ndarray, z: np.ndarray, u: np.ndarray
     ) -> tuple[list[Dual], np.ndarray]:
         """Return the dual points that x and u make, and the gradient of f where x is settled."""
-        if self.problem.B is not None:
-            u = np.concatenate([u, -(self.problem.B.T @ u)])
-        u = self.plain.g.nearest_dual(u)
+        u = self.plain.g.nearest_dual(self.problem.plain_dual(u))
         slopes = self.problem.data.slopes(z)
         if self.unseen is not None:
             slopes, full = self._settle(self.unseen, full, z, slopes, u)

@@ -168,7 +168,7 @@ def knn(X: Any, *, neighbors: int = 5, sample_weight: Any = None) -> Graph:
     }
     edges = np.array(sorted(pairs))
     strength = np.abs(np.einsum("ni,ni->i", columns[:, edges[:, 0]], columns[:, edges[:, 1]]))
-    return as_graph(_width(X), varying[edges], strength)
+    return as_graph(X.shape[1], varying[edges], strength)
 
 
 def inverse_covariance(
@@ -226,7 +226,7 @@ def inverse_covariance(
         strength[j, nearest] = strength[nearest, j] = max(correlation[nearest], 1e-6)
     edges = np.argwhere(np.triu(strength) > 1e-8)
     weights = strength[edges[:, 0], edges[:, 1]] if weighted else None
-    return as_graph(_width(X), varying[edges], weights)
+    return as_graph(X.shape[1], varying[edges], weights)
 
 
 def _glasso(columns: np.ndarray, alpha: float) -> np.ndarray | None:
@@ -270,7 +270,3 @@ def _standardised(X: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.nda
             f"fewer than two features vary (n_samples={len(dense)}): X gives no graph."
         )
     return dense[:, varying] / norms[varying], varying
-
-
-def _width(X: Any) -> int:
-    return int(X.shape[1])

@@ -147,6 +147,10 @@ class AdmmProblem:
         """Return the x of `plain`."""
         return x if self.B is None else np.concatenate([x, y])
 
+    def plain_dual(self, u: np.ndarray) -> np.ndarray:
+        """Return the u of `plain`: what ties y down is Bᵀu."""
+        return u if self.B is None else np.concatenate([u, -(self.B.T @ u)])
+
     def part(self, full: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return x and y of the x of `plain`; y as given where it has none."""
         return (full, y) if self.B is None else (full[: self.size], full[self.size :])

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from telic.errors import InputError
 from telic.optim.admm.defaults import CURVATURE_UP_TO
 from telic.optim.admm.loop import AdmmResult
-from telic.optim.admm.problem import AdmmProblem, make_admm_problem
+from telic.optim.admm.problem import make_admm_problem
 from telic.optim.admm.separable_penalty import separable
 from telic.optim.admm.solve import METHODS, solve_admm
 from telic.optim.design import refuse_mask
@@ -53,23 +53,19 @@ class Fitted(LinearPrediction):
             sample_weight=sample_weight,
             fit_intercept=self.fit_intercept,
         )
-        limits: dict[str, Any] = {
-            "tol": self.tol,
-            "seed": seed_of(self.random_state),
-            "max_seconds": np.inf if self.max_seconds is None else self.max_seconds,
-        }
+        limits = _limits(self)
         if self.solver != "auto":
-            return solve_admm(problem, method=self.solver, max_passes=self.max_iter, **limits)
-        if not _newton_fits(problem):
-            return solve_admm(problem, method="svr-admm-d", max_passes=self.max_iter, **limits)
+            return solve_admm(problem, method=self.solver, **limits)
+        if problem.size > (CURVATURE_UP_TO if problem.data.design.is_sparse else SMALL_MATRIX):
+            return solve_admm(problem, method="svr-admm-d", **limits)  # the Hessian is too large
         start: dict[str, Any] = {}
         spent = 0.0
         if problem.data.design.n > BATCH_UP_TO:
-            worth = _newtons_passes(problem)
+            # Passes that cost as much as Newton's method does: some fifty Hessians.
+            worth = 50 * max(1.0, problem.data.design.stored / problem.data.design.n / 8.0)
             sampled = solve_admm(
                 problem,
                 method="svr-admm-d",
-                max_passes=self.max_iter,
                 **limits,
                 callback=lambda record, _: record.passes >= worth,
             )
@@ -78,14 +74,7 @@ class Fitted(LinearPrediction):
             x = np.append(sampled.coef, sampled.intercept)[: problem.size]
             start, spent = {"x_init": x, "dual_init": sampled.dual}, sampled.passes
             limits["max_seconds"] = max(limits["max_seconds"] - sampled.seconds, 1e-9)
-        found = solve_admm(
-            problem,
-            method="batch-admm",
-            x_step="newton",
-            max_passes=self.max_iter,
-            **limits,
-            **start,
-        )
+        found = solve_admm(problem, method="batch-admm", x_step="newton", **limits, **start)
         return replace(found, passes=spent + found.passes)
 
     def _record(self, results: list[AdmmResult]) -> None:
@@ -96,15 +85,14 @@ class Fitted(LinearPrediction):
         self.stopped_ = "tolerance" if reasons == {"tolerance"} else max(reasons - {"tolerance"})
 
 
-def _newton_fits(problem: AdmmProblem) -> bool:
-    """Say whether the Hessian is small enough."""
-    widest = CURVATURE_UP_TO if problem.data.design.is_sparse else SMALL_MATRIX
-    return problem.size <= widest
-
-
-def _newtons_passes(problem: AdmmProblem) -> float:
-    """Passes of sampling that cost as much as Newton's method does: some fifty Hessians."""
-    return 50 * max(1.0, problem.data.design.stored / problem.data.design.n / 8.0)
+def _limits(estimator: Any) -> dict[str, Any]:
+    """Return when a fit ends, and its seed, as `solve_admm` takes them."""
+    return {
+        "tol": estimator.tol,
+        "max_passes": estimator.max_iter,
+        "max_seconds": np.inf if estimator.max_seconds is None else estimator.max_seconds,
+        "seed": seed_of(estimator.random_state),
+    }
 
 
 class Regressor(RegressorMixin, Fitted):
@@ -268,10 +256,7 @@ class TrendFilter(BaseEstimator):
             problem,
             method=self.solver,
             x_step="newton" if self.solver == "batch-admm" else "auto",
-            tol=self.tol,
-            max_passes=self.max_iter,
-            seed=seed_of(self.random_state),
-            max_seconds=np.inf if self.max_seconds is None else self.max_seconds,
+            **_limits(self),
         )
         self.trend_ = result.coef + level
         self.n_iter_ = max(1, round(result.passes))

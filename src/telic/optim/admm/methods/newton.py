@@ -70,10 +70,7 @@ class _Newton:
         self.problem, data = problem, problem.data
         self.A, self.c, self.g = problem.plain
         self.x = problem.join(x, y).copy()
-        self.u = np.zeros(self.c.size)
-        self.u[: u.size] = u
-        if problem.B is not None:
-            self.u[u.size :] = -(problem.B.T @ u)
+        self.u = problem.plain_dual(u)
         self.ridge = np.zeros(self.x.size)
         self.ridge[: problem.size] = problem.ridge
         self.rho, self.mu, self.y = np.ones(self.c.size), 0.0, y

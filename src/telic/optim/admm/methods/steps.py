@@ -52,7 +52,7 @@ class Steps(NamedTuple):
     """(P/η + ρAᵀA)⁻¹ of the exact x-step (5.7.2); empty for the linearised one."""
 
 
-def squared_norm(matrix: sparse.csr_matrix, *, iterations: int = 100) -> float:
+def squared_norm(matrix: sparse.csr_matrix) -> float:
     """Return an upper estimate of ‖MᵀM‖ by power iteration, at most the bound ‖M‖₁‖M‖_∞.
 
     Examples
@@ -64,7 +64,7 @@ def squared_norm(matrix: sparse.csr_matrix, *, iterations: int = 100) -> float:
     bound = float(size.sum(axis=0).max() * size.sum(axis=1).max())
     v = np.random.default_rng(0).normal(size=matrix.shape[1])
     estimate, transposed = 0.0, matrix.T
-    for _ in range(iterations):
+    for _ in range(100):
         v /= np.linalg.norm(v)
         v = transposed @ (matrix @ v)
         last, estimate = estimate, float(np.linalg.norm(v))
