@@ -169,7 +169,8 @@ class FileDesign:
             position = int(ends[groups[0]] - sizes[groups[0]]) if groups else start
             first = start
             parts: list[pa.Table] = []
-            for batch in file.iter_batches(BLOCK, row_groups=groups, columns=self._names()):
+            names = [*self.columns, self.label]
+            for batch in file.iter_batches(BLOCK, row_groups=groups, columns=names):
                 table = pa.Table.from_batches([batch])
                 low, high = max(start - position, 0), min(stop - position, len(table))
                 position += len(table)
@@ -182,9 +183,6 @@ class FileDesign:
                     first, parts = first + BLOCK, [held.slice(BLOCK)]
             if sum(map(len, parts)):
                 yield first, *self._arrays(pa.concat_tables(parts))
-
-    def _names(self) -> list[str]:
-        return [*self.columns, self.label]
 
     def _arrays(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         X = np.empty((len(table), self.width))

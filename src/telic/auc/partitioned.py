@@ -3,6 +3,7 @@
 Neither needs the rows in memory, and neither depends on how they are cut or who reads them.
 """
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -48,14 +49,11 @@ def moments_of(
     """
     executor = Local() if executor is None else executor
     with small_products(0):
-        first, _ = next(design.blocks(0, min(BLOCK, design.rows)))
-        # Seen from near the rows, large offsets do not eat the digits.
-        offset = first.mean(axis=0)
-        parts = partitions(design, executor)
-        total, _report = executor.tree_reduce(partial(_sums, design, offset), added, parts, out=out)
+        offset = near(design)
+        task = partial(over_blocks, partial(_sums, offset), added, design)
+        total, _report = executor.tree_reduce(task, added, partitions(design, executor), out=out)
     n, sums, squares = total["n"], total["sums"], total["squares"]
-    if n.min() < 1:
-        raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
+    refuse_one_class(design, *n)
     raw = squares[0] / n[0] + squares[1] / n[1]
     pos, neg = sums[0] / n[0], sums[1] / n[1]
     within = raw - np.outer(pos, pos) - np.outer(neg, neg)
@@ -72,23 +70,45 @@ def partitions(design: FileDesign, executor: Executor) -> list[Range]:
     return ranges(design.rows, groups * BLOCK)
 
 
-def _sums(design: FileDesign, offset: np.ndarray, part: Range) -> Arrays:
-    """Add up the blocks of a partition: counts, sums and products of each class."""
+def near(design: FileDesign) -> np.ndarray:
+    """Return a point near the rows: seen from there large offsets do not eat the digits."""
+    first, _ = next(design.blocks(0, min(BLOCK, design.rows)))
+    return first.mean(axis=0) if len(first) else np.zeros(design.width)
 
-    def block(X: np.ndarray, positive: np.ndarray) -> Arrays:
-        X -= offset
-        sides = X[positive], X[~positive]
-        return {
-            "n": np.array([len(side) for side in sides]),
-            "sums": np.stack([side.sum(axis=0) for side in sides]),
-            "squares": np.stack([side.T @ side for side in sides]),
-        }
 
+def refuse_one_class(design: FileDesign, n_pos: int, n_neg: int) -> None:
+    """Raise InputError unless there are rows of both classes."""
+    if min(n_pos, n_neg) < 1:
+        raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
+
+
+OfBlock = Callable[[np.ndarray, np.ndarray], Arrays]
+"""What is added up of a block's rows and of which are positive."""
+
+
+def over_blocks(
+    of_block: OfBlock,
+    combine: Callable[[Arrays, Arrays], Arrays],
+    design: FileDesign,
+    part: Range,
+) -> Arrays:
+    """Add up what a function says of each block of a partition."""
     count = -(-(part.stop - part.start) // BLOCK)
-    blocks = (block(X, positive) for X, positive in design.blocks(*part))
     with small_products(0):
-        total: Arrays = fold(enumerate(blocks), added, count)
+        found = (of_block(X, positive) for X, positive in design.blocks(*part))
+        total: Arrays = fold(enumerate(found), combine, count)
     return total
+
+
+def _sums(offset: np.ndarray, X: np.ndarray, positive: np.ndarray) -> Arrays:
+    """Count, sum and products of each class."""
+    X -= offset
+    sides = X[positive], X[~positive]
+    return {
+        "n": np.array([len(side) for side in sides]),
+        "sums": np.stack([side.sum(axis=0) for side in sides]),
+        "squares": np.stack([side.T @ side for side in sides]),
+    }
 
 
 def added(one: Arrays, other: Arrays) -> Arrays:
@@ -194,8 +214,7 @@ def auc_in_pieces(
     for high, low, twice in counts:
         wins += twice + 2 * high * below
         below, positives = below + low, positives + high
-    if not positives or not below:
-        raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
+    refuse_one_class(design, positives, below)
     return wins / (2 * positives * below)
 
 

@@ -12,19 +12,25 @@ import numpy as np
 
 from telic.auc.drawn_rows import Draws
 from telic.auc.estimators.base import at_least, generator
-from telic.auc.file_design import BLOCK, FileDesign
+from telic.auc.file_design import FileDesign
 from telic.auc.methods.exact import gradients
 from telic.auc.methods.spam import centred_as, check_step, spam_pass, step_sizes
 from telic.auc.objective import ClassMeans, Solution, rounding
 from telic.auc.optimality_bound import Slope, judged, widened
-from telic.auc.partitioned import added, partitions
+from telic.auc.partitioned import (
+    OfBlock,
+    added,
+    near,
+    over_blocks,
+    partitions,
+    refuse_one_class,
+)
 from telic.data.object_storage import Place, place
 from telic.errors import InputError
 from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
-from telic.scale.arrays import Arrays, fold
-from telic.scale.partitions import Range
+from telic.scale.arrays import Arrays
 
 
 def cg_in_pieces(
@@ -146,10 +152,6 @@ def spam_in_pieces(
         return rows.certified(w, done, False, beta=beta, beta1=beta1, tol=None)
 
 
-Sums = Callable[[np.ndarray, np.ndarray], Arrays]
-"""What is added up of a block's rows and of which are positive."""
-
-
 class _Passes:
     """Sums over all rows of a design, each by one pass."""
 
@@ -159,23 +161,22 @@ class _Passes:
         self.design, self.executor = design, Local() if executor is None else executor
         self.out, self.done = None if out is None else place(out), 0
         self.parts = partitions(design, self.executor)
-        first, _ = next(design.blocks(0, min(BLOCK, design.rows)))
-        # Seen from near the rows, large offsets do not eat the digits.
-        offset = first.mean(axis=0) if len(first) else np.zeros(design.width)
+        offset = near(design)
         found = self.sums(partial(_class_sums, offset))
         n, means = found["n"].astype(float), found["sums"] / np.maximum(found["n"], 1)[:, None]
-        if n.min() < 1:
-            raise InputError(f"{design.path}: one class only, expected two: pos_label picks one.")
+        refuse_one_class(design, *n)
         self.size = int(n.sum())
         self.means = ClassMeans(n[0], n[1], *(means + offset))
         raw = (found["squares"] / n[:, None]).sum(axis=0)
         self.within, self.noise = raw - (means**2).sum(axis=0), rounding(raw, self.size)
 
-    def sums(self, of_block: Sums, combine: Callable[[Arrays, Arrays], Arrays] = added) -> Arrays:
+    def sums(
+        self, of_block: OfBlock, combine: Callable[[Arrays, Arrays], Arrays] = added
+    ) -> Arrays:
         """Add up what a function says of each block."""
         self.done += 1
         here = None if self.out is None else self.out / f"pass-{self.done:05d}"
-        task = partial(_over_blocks, of_block, combine, self.design)
+        task = partial(over_blocks, of_block, combine, self.design)
         return self.executor.tree_reduce(task, combine, self.parts, out=here)[0]
 
     def covariance(self, v: np.ndarray) -> np.ndarray:
@@ -208,19 +209,6 @@ class _Passes:
                 lead,
             )
             return judged(w, slope, means.share, passes, stopped=stopped, **options)
-
-
-def _over_blocks(
-    of_block: Sums,
-    combine: Callable[[Arrays, Arrays], Arrays],
-    design: FileDesign,
-    part: Range,
-) -> Arrays:
-    count = -(-(part.stop - part.start) // BLOCK)
-    with small_products(0):
-        found = (of_block(X, positive) for X, positive in design.blocks(*part))
-        total: Arrays = fold(enumerate(found), combine, count)
-    return total
 
 
 def _class_sums(offset: np.ndarray, X: np.ndarray, positive: np.ndarray) -> Arrays:
@@ -286,11 +274,11 @@ def columns_of(
     design: FileDesign, executor: Executor, out: Place
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return least, largest, mean and standard deviation of each column; 1 where it is constant."""
-    task = partial(_over_blocks, _extent, _joined, design)
+    task = partial(over_blocks, _extent, _joined, design)
     parts = partitions(design, executor)
     found, _ = executor.tree_reduce(task, _joined, parts, out=out / "extent")
     mean = found["low"] + found["sum"] / found["n"]
-    task = partial(_over_blocks, partial(_squares, mean), added, design)
+    task = partial(over_blocks, partial(_squares, mean), added, design)
     squares, _ = executor.tree_reduce(task, added, parts, out=out / "spread")
     largest = np.maximum(np.abs(found["low"]), np.abs(found["high"]))
     deviation = np.sqrt(squares["squares"] / found["n"])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from telic.errors import InputError
-from telic.evaluate.classification import checked_scores
+from telic.evaluate.classification import checked_scores, found_down_to
 
 
 def average_precision(y: ArrayLike, scores: ArrayLike, *, pos_label: Any = None) -> float:
@@ -31,7 +31,7 @@ def average_precision(y: ArrayLike, scores: ArrayLike, *, pos_label: Any = None)
     0.8333
     """
     positive, scores = checked_scores(y, scores, pos_label)
-    found, read = _found(positive, scores)
+    found, read = found_down_to(positive, scores)
     return float(np.diff(found, prepend=0) @ (found / read) / found[-1])
 
 
@@ -58,14 +58,6 @@ def precision_at(y: ArrayLike, scores: ArrayLike, k: int, *, pos_label: Any = No
     positive, scores = checked_scores(y, scores, pos_label)
     if not (1 <= k <= scores.size and k == int(k)):
         raise InputError(f"k: {k!r}, expected a whole number of rows in 1 … {scores.size}.")
-    found, read = _found(positive, scores)
+    found, read = found_down_to(positive, scores)
     # Straight between the ends of ties.
     return float(np.interp(k, np.r_[0, read], np.r_[0, found]) / k)
-
-
-def _found(positive: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positives found and rows read down to the end of each tie, from the highest score."""
-    order = np.argsort(-scores, kind="stable")
-    falling = scores[order]
-    last = np.r_[np.flatnonzero(falling[1:] != falling[:-1]), scores.size - 1]
-    return np.cumsum(positive[order])[last], last + 1

@@ -213,17 +213,12 @@ def partial_auc(
     >>> partial_auc([0, 0, 1, 1], [0.1, 0.5, 0.4, 0.8], fpr=(0, 1), min_tpr=0.5)
     0.5
     """
+    check_rates(fpr, min_tpr)
     start, stop = fpr
-    if not 0 <= start < stop <= 1:
-        raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
-    if not 0 <= min_tpr < 1:
-        raise InputError(f"min_tpr: {min_tpr!r}, expected a rate with 0 <= rate < 1.")
     positive, scores = checked_scores(y, scores, pos_label)
-    order = np.argsort(-scores)
-    falling = scores[order]
-    last = np.r_[np.flatnonzero(falling[1:] != falling[:-1]), scores.size - 1]  # one point a tie
-    true = np.r_[0, np.cumsum(positive[order])[last]] / positive.sum()
-    false = np.r_[0, np.cumsum(~positive[order])[last]] / (~positive).sum()
+    found, read = found_down_to(positive, scores)
+    true = np.r_[0, found] / positive.sum()
+    false = np.r_[0, read - found] / (~positive).sum()
     # The area up to a rate is piecewise quadratic: exact at the knots, linear TPR in between.
     area = np.r_[0.0, np.cumsum(np.diff(false) * (true[1:] + true[:-1]) / 2)]
 
@@ -241,6 +236,15 @@ def partial_auc(
         start = min(max(start, float(np.interp(min_tpr, true, false))), stop)
     above = up_to(stop) - up_to(start) - min_tpr * (stop - start)
     return above / (width * (1 - min_tpr))
+
+
+def check_rates(fpr: tuple[float, float], min_tpr: float) -> None:
+    """Raise InputError unless these are rates that `partial_auc` takes."""
+    start, stop = fpr
+    if not 0 <= start < stop <= 1:
+        raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
+    if not 0 <= min_tpr < 1:
+        raise InputError(f"min_tpr: {min_tpr!r}, expected a rate with 0 <= rate < 1.")
 
 
 def lift_area(y: ArrayLike, scores: ArrayLike, *, pos_label: Any = None) -> float:
@@ -315,6 +319,14 @@ def checked_scores(
             f"least {at_least} of each class (two different labels)."
         )
     return positive, scores
+
+
+def found_down_to(positive: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positives found and rows read down to the end of each tie, from the highest score."""
+    order = np.argsort(-scores, kind="stable")
+    falling = scores[order]
+    last = np.r_[np.flatnonzero(falling[1:] != falling[:-1]), scores.size - 1]
+    return np.cumsum(positive[order])[last], last + 1
 
 
 @kernel

@@ -97,15 +97,13 @@ class SPAM(OnlineAUC):
         )
         view = centred(X, positive, self.center, weight)
         means = view.means
-        self._rng, self._state = (
-            rng,
-            {
-                "w": found.coef.copy(),
-                "counts": np.array([means.n_neg, means.n_pos], dtype=float),
-                "means": np.stack([means.neg, means.pos]),
-                "scale": np.array([view.bound, found.passes * (means.n_pos + means.n_neg)]),
-            },
-        )
+        self._rng = rng
+        self._state = {
+            "w": found.coef.copy(),
+            "counts": np.array([means.n_neg, means.n_pos], dtype=float),
+            "means": np.stack([means.neg, means.pos]),
+            "scale": np.array([view.bound, found.passes * (means.n_pos + means.n_neg)]),
+        }
         return found
 
     def _start(self, d: int) -> State:

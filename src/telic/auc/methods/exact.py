@@ -16,7 +16,7 @@ from telic.auc.objective import (
     rounding,
     row_shares,
 )
-from telic.auc.optimality_bound import Curvature, certified
+from telic.auc.optimality_bound import EPS, Curvature, certified
 from telic.kernels import kernel
 from telic.optim.rows import FAST, entries, entry, row_add, row_dot
 
@@ -69,9 +69,6 @@ def _separating(delta: np.ndarray, constant: np.ndarray, noise: np.ndarray) -> n
     telling = constant & (delta**2 > noise)
     w = np.where(telling, delta, 0.0)
     return w / (w @ w) if telling.any() else None
-
-
-EPS = np.finfo(float).eps
 
 
 def _unit_diagonal(moments: Moments, beta: float) -> tuple[np.ndarray, np.ndarray]:

@@ -30,14 +30,10 @@ def exact_by_rows(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
-    positive : bool array of shape (n,)
-    beta : float
-        Ridge weight > 0.
     tol : float
         Certified relative gap that counts as converged.
-    weight : array of shape (n,), optional
-        A row of weight 2 counts as two.
+
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
     """
     means = class_means(X, positive, weight)
     ridge, delta = beta / (2 * means.pair_weight), means.delta

@@ -18,6 +18,7 @@ from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
 from telic.auc.optimality_bound import EPS, slope_of, small
 from telic.errors import InputError
+from telic.evaluate.classification import check_rates
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 SMALL_PAIRS = 250_000
@@ -117,10 +118,6 @@ def pairwise(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
-    positive : bool array of shape (n,)
-    beta : float
-        Ridge weight > 0.
     loss : {"hinge", "squared_hinge", "logistic"}
         The hinge is minimised with ever sharper corners (0.1 down to 0.001): the end is at most
         p(1 − p)·0.0005 above its optimum. The logistic loss does not factorise: above
@@ -139,8 +136,6 @@ def pairwise(
         range has kinks that no gradient sees: there at a relative decrease below tol/10.
     max_iter : int, default 1000
         L-BFGS iterations, for each corner.
-    weight : array of shape (n,), optional
-        A row of weight 2 counts as two.
     rng : numpy.random.Generator
         Draws the pairs of the logistic loss.
 
@@ -150,6 +145,8 @@ def pairwise(
         Each evaluation of the objective and its gradient is a pass. The gap is that to the hinge
         itself, what the rounded corner can hide included; it is NaN for a range from a > 0, and
         `converged` is None for any partial range.
+
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
     """
     _refuse(loss, fpr, min_tpr, beta)
     smooth = (*fpr, min_tpr) == (0, 1, 0)
@@ -195,12 +192,8 @@ def pairwise(
 def _refuse(loss: str, fpr: tuple[float, float], min_tpr: float, beta: float) -> None:
     if loss not in LOSSES:
         raise InputError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}.")
-    start, stop = fpr
-    if not 0 <= start < stop <= 1:
-        raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
-    if not 0 <= min_tpr < 1:
-        raise InputError(f"min_tpr: {min_tpr!r}, expected a rate with 0 <= rate < 1.")
-    if loss == "logistic" and (start, stop, min_tpr) != (0, 1, 0):
+    check_rates(fpr, min_tpr)
+    if loss == "logistic" and (*fpr, min_tpr) != (0, 1, 0):
         raise InputError(
             "fpr, min_tpr: the logistic loss has no partial range; use loss='squared_hinge'."
         )

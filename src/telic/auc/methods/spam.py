@@ -77,10 +77,6 @@ def spam(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
-    positive : bool array of shape (n,)
-    beta : float
-        Ridge weight; > 0 except for ``step="sqrt"``.
     beta1 : float, default 0
         Weight of ‖w‖₁.
     step : {"linear", "sqrt", "theory-power", "theory-linear"}
@@ -106,6 +102,9 @@ def spam(
     -------
     Solution
         The last iterate. Its gap is bounded, but no rule stops by it.
+
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0 except for
+    ``step="sqrt"``.
     """
     check_step(step, beta)
     view, rows = centred(X, positive, center, weight), as_rows(X)

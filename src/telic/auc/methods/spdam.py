@@ -43,10 +43,6 @@ def spdam(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
-    positive : bool array of shape (n,)
-    beta : float
-        Ridge weight > 0.
     batch_size : int or float, default 0.01
         Rows in a batch, or a share of n below 1 ([Natole2020]'s figures use a tenth).
     tol : float, default 1e-8
@@ -54,8 +50,6 @@ def spdam(
         to rounding. Looked at after every tenth pass.
     max_iter : int, default 5000
         Passes: with batches of a tenth about R·√(m/(nλ)) of them divide the distance by e.
-    weight : array of shape (n,), optional
-        A row of weight 2 counts as two.
     rng : numpy.random.Generator
         Shuffles the rows of each pass.
 
@@ -63,6 +57,8 @@ def spdam(
     -------
     Solution
         Memory is n numbers beside the rows: not a streaming method.
+
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
     """
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; SPDAM needs a strongly convex penalty, beta > 0.")

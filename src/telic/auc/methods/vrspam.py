@@ -40,10 +40,6 @@ def vrspam(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
-    positive : bool array of shape (n,)
-    beta : float
-        Ridge weight > 0.
     beta1 : float, default 0
         Weight of ‖w‖₁. With it a step is O(d).
     step_size : float, default 1
@@ -72,6 +68,8 @@ def vrspam(
     -------
     Solution
         The last iterate of the last stage.
+
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
     """
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; VRSPAM needs a strongly convex penalty, beta > 0.")
