@@ -18,7 +18,7 @@ from telic.scale.tasks import Done, Task
 
 
 class Executor(ABC):
-    """An engine. `Local`, `Dask` and `Ray` differ in `outcomes` and `begun` alone."""
+    """An engine. `Local`, `Dask` and `Ray` differ in `outcomes`, and in where the ledgers are."""
 
     memory: int
     """Bytes that one task may take."""
@@ -31,6 +31,7 @@ class Executor(ABC):
         self._piece = None if piece is None else parse_memory(piece, SMALLEST_PIECE, "piece")
         self.reports: list[JobReport] = []
         """Of all jobs, in the order in which they began."""
+        self._ledgers: dict[str, list[tuple[str, str]]] = {}
 
     @property
     def piece(self) -> int:
@@ -48,9 +49,9 @@ class Executor(ABC):
     ) -> Iterator[tuple[int, Done | BaseException]]:
         """Attempt every task, `slots` at a time; yield numbers as they end."""
 
-    @abstractmethod
     def begun(self, job: str) -> list[tuple[str, str]]:
         """Return the ledger of a job: (task's name, where), one for each attempt."""
+        return self._ledgers.pop(job, [])
 
     def close(self) -> None:  # noqa: B027
         """Let go of what the engine holds."""

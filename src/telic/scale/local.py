@@ -49,7 +49,6 @@ class Local(Executor):
         self._slots = threads
         self.own_memory = max(whole - OWN, LEAST)
         self.memory = self.own_memory // threads
-        self._ledger: dict[str, list[tuple[str, str]]] = {}
 
     @property
     def slots(self) -> int:
@@ -60,7 +59,7 @@ class Local(Executor):
         self, job: str, function: Callable[..., Any], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Done | BaseException]]:
         """Run tasks on the threads."""
-        ledger = self._ledger.setdefault(job, [])
+        ledger = self._ledgers.setdefault(job, [])
 
         def begin(task: Task) -> Done:
             number = threading.current_thread().name.rpartition("_")[2]
@@ -81,7 +80,3 @@ class Local(Executor):
                     yield running.pop(future), future.result() if error is None else error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-    def begun(self, job: str) -> list[tuple[str, str]]:
-        """Return the ledger of a job."""
-        return self._ledger.pop(job, [])

@@ -55,7 +55,6 @@ class Ray(Executor):
         self.own_memory = of_this_machine() // 2
         each = ray.cluster_resources().get("memory", self.own_memory) / self.slots
         self.memory = int(0.6 * each) if memory is None else parse_memory(memory)
-        self._ledger: dict[str, list[tuple[str, str]]] = {}
 
     def close(self) -> None:
         """Leave the cluster, or end the one that was started here."""
@@ -73,7 +72,7 @@ class Ray(Executor):
         """Run tasks on the cluster."""
         # Which attempts were made, and how often, is for `Executor` to know: Ray makes one.
         begin = self._ray.remote(num_cpus=1, max_retries=0)(attempt_elsewhere)
-        ledger = self._ledger.setdefault(job, [])
+        ledger = self._ledgers.setdefault(job, [])
         running: dict[Any, int] = {}
         waiting = iter(enumerate(tasks))
         try:
@@ -102,7 +101,3 @@ class Ray(Executor):
             )
         except errors.RayError as error:
             return Lost(f"the cluster of Ray is gone ({type(error).__name__})")
-
-    def begun(self, job: str) -> list[tuple[str, str]]:
-        """Return the ledger of a job."""
-        return self._ledger.pop(job, [])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from telic.data.object_storage import Place, names_in
+from telic.data.object_storage import names_in
 from telic.errors import JobError
 from telic.scale.failures import Lost, LostWorker, failure, passing, said
 from telic.scale.job_report import JobReport, size_of
@@ -50,13 +50,14 @@ def arrivals(
         waiting = []
         for j, outcome in outcomes([tasks[i] for i in batch]):
             i, own = batch[j], report.tasks[batch[j]]
-            if isinstance(outcome, Done) and _unseen(tasks[i].target):
+            target = tasks[i].target
+            if isinstance(outcome, Done) and target is not None and not target.exists():
                 outcome = JobError(
-                    f"{tasks[i].target}: was written where it ran, but is not here. Is the "
+                    f"{target}: was written where it ran, but is not here. Is the "
                     "folder on storage that every worker and this machine share?"
                 )
             if isinstance(outcome, Done):
-                value = outcome.value if tasks[i].target is None else tasks[i].target
+                value = outcome.value if target is None else target
                 own.outcome, own.seconds = "done", outcome.seconds
                 own.bytes = size_of(value)
                 finished += 1
@@ -75,9 +76,4 @@ def arrivals(
             else:
                 if isinstance(outcome, KeyboardInterrupt):
                     raise outcome
-                kept = tasks[i].target is not None
-                raise failure(tasks[i].name, outcome, finished, len(tasks), kept)
-
-
-def _unseen(target: Place | None) -> bool:
-    return target is not None and not target.exists()
+                raise failure(tasks[i].name, outcome, finished, len(tasks), target is not None)
