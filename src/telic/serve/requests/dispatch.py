@@ -182,7 +182,8 @@ class Desk:
         carried = ""
         if listed is not None and (explain or records):
             told = [
-                _carried(each) | (_explained(each) if explain else {})
+                {"text": each.text, "id": each.id, "payload": each.payload}
+                | (_explained(each) if explain else {})
                 for each in listed.suggestions()
             ]
             carried = ", " + json.dumps({"suggestions": told})
@@ -228,10 +229,6 @@ def _written(text: str) -> tuple[str, str]:
     # Most texts are ASCII, which a table quotes several times as fast.
     quoted = text.translate(_QUOTED) if text.isascii() else quote(text, safe="")
     return json.dumps(text), quoted
-
-
-def _carried(suggestion: Suggestion) -> dict[str, Any]:
-    return {"text": suggestion.text, "id": suggestion.id, "payload": suggestion.payload}
 
 
 def _explained(suggestion: Suggestion) -> dict[str, Any]:

@@ -19,7 +19,6 @@ def figures(
     tenant: str | None,
     now: datetime,
     days: int = 28,
-    min_users: int = MIN_USERS,
 ) -> dict[str, Any]:
     """Return what submissions of the last days say.
 
@@ -33,8 +32,6 @@ def figures(
     now : datetime
         UTC, without a zone.
     days : int
-    min_users : int
-        Fewest users of a query that is shown.
 
     Returns
     -------
@@ -82,7 +79,7 @@ def figures(
             select(c.query, func.count().label("submissions"), users.label("users"))
             .where(*recent, *conditions)
             .group_by(c.query)
-            .having(users >= min_users)
+            .having(users >= MIN_USERS)
             .order_by(users.desc(), c.query)
             .limit(MOST)
         )
@@ -90,7 +87,7 @@ def figures(
 
     return {
         "days": days,
-        "min_users": min_users,
+        "min_users": MIN_USERS,
         "tenants": tenants,
         "popular": queries(),
         "no_hit": queries(c.listed == 0),
