@@ -1,8 +1,10 @@
-"""Arrays that are copied, grow and are looked through within kernels.
+"""Arrays as kernels take them, and that are copied, grow and are looked through within kernels.
 
 They are copied element by element: where a slice or a tuple is assigned to a slice, numba also
 compiles the words of the error for lengths that differ, which makes a first use wait.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +16,11 @@ def frozen(array: np.ndarray) -> np.ndarray:
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def joined_texts(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of texts, one after the other, and where each begins and the last ends."""
+    return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
 
 
 @kernel

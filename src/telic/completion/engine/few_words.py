@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import frozen
+from telic.completion.engine.array_kernels import frozen, joined_texts
 from telic.completion.engine.keyboards import keys_beside
 from telic.completion.engine.typos import make_trie
 from telic.completion.engine.word_index import near_words, sought
@@ -30,12 +30,13 @@ class FewWords:
     """
 
     def __init__(self, folded: Sequence[bytes]) -> None:
-        words, self._begins = indexed_words(*_joined(folded))
+        # Arrow would load pandas to tell a list.
+        words, self._begins = indexed_words(*joined_texts(folded))
         each = words.to_pylist()
         distinct = sorted(set(each))
         number = {word: i for i, word in enumerate(distinct)}
         self._word, self._size = np.array([number[word] for word in each], np.int64), len(distinct)
-        self._trie = tuple(map(frozen, make_trie(*_joined(distinct))))
+        self._trie = tuple(map(frozen, make_trie(*joined_texts(distinct))))
 
     def __len__(self) -> int:
         """Return the number of phrases."""
@@ -68,8 +69,3 @@ class FewWords:
             total += np.where(first < end, cheapest, NEVER)
         places = np.flatnonzero(total < NEVER) if tokens else np.empty(0, np.int64)
         return places, total[places]
-
-
-def _joined(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of texts and where each begins; Arrow would load pandas to tell a list."""
-    return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])

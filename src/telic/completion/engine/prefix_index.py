@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from telic.completion.engine import prefix_kernels as kernels
-from telic.completion.engine.array_kernels import frozen
+from telic.completion.engine.array_kernels import frozen, joined_texts
 from telic.completion.engine.encoded_phrases import bytes_and_offsets, encoded_phrases
 from telic.completion.engine.folding import encoded_prefix
 from telic.completion.engine.front_coding import BLOCK as STRINGS
@@ -280,12 +280,9 @@ class PrefixIndex:
 
     def ranges(self, prefixes: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Give the ranges of many prefixes: two int64 arrays, the first ids and the ends."""
-        keys = [encoded_prefix(prefix) for prefix in prefixes]
-        offsets = np.zeros(len(keys) + 1, np.int64)
-        np.cumsum([len(key) for key in keys], out=offsets[1:])
-        lo, hi = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        joined = np.frombuffer(b"".join(keys), np.uint8)
-        kernels.prefix_ranges(self.strings, len(self), joined, offsets, lo, hi)
+        text, offsets = joined_texts([encoded_prefix(prefix) for prefix in prefixes])
+        lo, hi = np.empty((2, len(offsets) - 1), np.int64)
+        kernels.prefix_ranges(self.strings, len(self), text, offsets, lo, hi)
         return lo, hi
 
     def top(self, prefix: str, k: int = 10) -> np.ndarray:

@@ -116,9 +116,7 @@ class WordIndex:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            array = np.asarray(getattr(self, field.name)).view()
-            array.flags.writeable = False
-            object.__setattr__(self, field.name, array)
+            object.__setattr__(self, field.name, frozen(getattr(self, field.name)))
 
     @classmethod
     def build(cls, index: PrefixIndex) -> Self:

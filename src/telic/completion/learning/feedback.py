@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into
+from telic.completion.engine.array_kernels import copy_into, joined_texts
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -232,8 +232,7 @@ class Feedback:
         texts : list of bytes
             Folded UTF-8 text of each suggestion in `shown`.
         """
-        offsets = np.cumsum([0, *map(len, texts)])
-        self._keep(prefix, shown, dwell, (np.frombuffer(b"".join(texts), np.uint8), offsets))
+        self._keep(prefix, shown, dwell, joined_texts(texts))
 
     def observe_phrases(
         self, prefix: bytes, shown: list[int] | np.ndarray, *, dwell: float, index: "PrefixIndex"

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import longer, longer_table
+from telic.completion.engine.array_kernels import joined_texts, longer, longer_table
 from telic.completion.engine.folding import fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.learning.feedback import WIDTH, observe_list, read_rows
@@ -194,8 +194,8 @@ class Replay:
         return previous
 
     @cached_property
-    def _prefix_texts(self) -> list[bytes]:
-        return [fold(prefix).encode() for prefix in self.log.prefixes]
+    def _prefix_texts(self) -> tuple[np.ndarray, np.ndarray]:
+        return joined_texts([fold(prefix).encode() for prefix in self.log.prefixes])
 
     @cached_property
     def _phrase_texts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -333,12 +333,11 @@ class Replay:
             wanted = np.concatenate([wanted, extra], axis=1)
         order = np.argsort(moments.keystroke, kind="stable")
         log = self.log
-        texts = self._prefix_texts
         out = np.empty((*wanted.shape, WIDTH))
         replay_feedback(
             (log.keystroke_start, log.at, log.prefix, self.previous),
             (log.list_start, self.shown),
-            (np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])),
+            self._prefix_texts,
             self._phrase_texts,
             (moments.keystroke[order], moments.composition[order], order),
             np.ascontiguousarray(wanted[order]),

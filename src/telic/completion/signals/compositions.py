@@ -4,6 +4,7 @@ from copy import copy
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import joined_texts
 from telic.completion.engine.folding import fold
 from telic.completion.learning.app_features import MINUTES, Signals
 from telic.completion.learning.feedback import FEATURES, WIDTH
@@ -133,8 +134,7 @@ class Compositions(Searches):
     @property
     def prefix_texts(self) -> tuple[np.ndarray, np.ndarray]:
         """The prefixes of the log, folded and joined, and where each begins."""
-        texts = [fold(prefix).encode() for prefix in self.log.prefixes]
-        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
+        return joined_texts([fold(prefix).encode() for prefix in self.log.prefixes])
 
     def feedback(
         self, events: np.ndarray, places: np.ndarray, candidates: np.ndarray

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, frozen, sort_once
+from telic.completion.engine.array_kernels import copy_into, frozen, joined_texts, sort_once
 from telic.completion.learning.feedback import word_byte
 from telic.kernels import kernel
 
@@ -120,8 +120,7 @@ NO_TEXTS = Texts(frozen(np.zeros(0, np.uint8)), _ENDS, _NONE, _ENDS, _NONE, _END
 
 def texts_of_forms(forms: Sequence[bytes]) -> Texts:
     """Return folded texts with their sets."""
-    offsets = np.cumsum([0, *map(len, forms)])
-    return texts_of(np.frombuffer(b"".join(forms), np.uint8), offsets)
+    return texts_of(*joined_texts(forms))
 
 
 def joined(one: Texts, other: Texts) -> Texts:
