@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from telic.completion.engine import word_kernels as kernels
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import block_maxima
-from telic.completion.engine.prefix_kernels import BLOCK
+from telic.completion.engine.prefix_kernels import BLOCK, heaviest
 
 edges = st.builds(
     lambda block, beside: max(0, block * BLOCK + beside), st.integers(0, 9), st.integers(-2, 2)
@@ -38,7 +38,7 @@ def test_the_heaviest_word_is_the_first_of_the_heaviest(seed, most, lo, hi):
     lo, hi = sorted((lo, min(hi, len(heads))))
     heads[[lo - 1, hi % len(heads)]] = most  # the heaviest lie just outside
     if lo < hi:
-        found = kernels._heaviest_word(heads, block_maxima(heads), lo, hi)
+        found = heaviest(heads, block_maxima(heads), lo, hi)
         assert found == lo + np.argmax(heads[lo:hi])
 
 

@@ -32,6 +32,28 @@ def copy_into(out, at, source):
 
 
 @kernel
+def put_number(out, at, number):
+    """Write a number, seven bits to a byte, the lowest first; return the place after it."""
+    while number > 127:
+        out[at] = number & 127 | 128
+        number >>= 7
+        at += 1
+    out[at] = number
+    return at + 1
+
+
+@kernel
+def get_number(text, at):
+    """Read what `put_number` wrote, and the place after it."""
+    number, shift = np.int64(text[at] & 127), 7
+    while text[at] > 127:
+        at += 1
+        number |= np.int64(text[at] & 127) << shift
+        shift += 7
+    return number, at + 1
+
+
+@kernel
 def set_row(table, row, values):
     """Write a tuple into a row."""
     for j in range(len(values)):

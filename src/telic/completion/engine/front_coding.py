@@ -13,7 +13,14 @@ alone. The three are passed together as `strings`.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, frozen, longer, place_in
+from telic.completion.engine.array_kernels import (
+    copy_into,
+    frozen,
+    get_number,
+    longer,
+    place_in,
+    put_number,
+)
 from telic.kernels import kernel
 
 BLOCK = 16
@@ -27,14 +34,8 @@ def _length(packed, at, half):
     """A length whose half of the first byte is given, and where reading goes on."""
     if half < _HALF:
         return np.int64(half), at
-    length, shift = np.int64(_HALF), 0
-    while True:
-        byte = np.int64(packed[at])
-        at += 1
-        length += (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return length, at
+    more, at = get_number(packed, at)
+    return _HALF + more, at
 
 
 @kernel
@@ -49,15 +50,7 @@ def read_entry(packed, at):
 @kernel
 def _write_length(length, packed, at):
     """Write what of a length does not fit into half a byte; where writing goes on."""
-    if length < _HALF:
-        return at
-    length -= _HALF
-    while length >= 128:
-        packed[at] = 128 | (length & 127)
-        length >>= 7
-        at += 1
-    packed[at] = length
-    return at + 1
+    return at if length < _HALF else put_number(packed, at, length - _HALF)
 
 
 @kernel

@@ -62,8 +62,8 @@ def _scan(weights, lo, hi, best):
 
 
 @kernel
-def _heaviest(weights, maxima, lo, hi):
-    """First heaviest id in a range that is not empty."""
+def heaviest(weights, maxima, lo, hi):
+    """First heaviest of a range that is not empty."""
     first, last = (lo + BLOCK - 1) // BLOCK, hi // BLOCK
     if first >= last:
         return _scan(weights, lo, hi, lo)
@@ -84,14 +84,14 @@ def fill_top(weights, maxima, lo, hi, out):
     if len(out) == 0:
         return
     # Each interval on the heap waits with its heaviest id; taking that id splits the interval.
-    best = _heaviest(weights, maxima, lo, hi)
+    best = heaviest(weights, maxima, lo, hi)
     heap = [(-np.int64(weights[best]), best, lo, hi)]
     for rank in range(len(out)):
         _, best, lo, hi = heapq.heappop(heap)
         out[rank] = best
         for left, right in ((lo, best), (best + 1, hi)):
             if left < right:
-                candidate = _heaviest(weights, maxima, left, right)
+                candidate = heaviest(weights, maxima, left, right)
                 heapq.heappush(heap, (-np.int64(weights[candidate]), candidate, left, right))
 
 

@@ -15,7 +15,14 @@ Every range is half-open. Costs are counted in quarters of an edit.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, longer_table, set_row
+from telic.completion.engine.array_kernels import (
+    copy_into,
+    get_number,
+    longer_table,
+    place_in,
+    put_number,
+    set_row,
+)
 from telic.completion.engine.fold_kernels import character
 from telic.kernels import kernel
 
@@ -38,28 +45,6 @@ def edits_allowed(word: str, most: int) -> int:
 
 
 @kernel
-def _put(out, at, number):
-    """Write a number, seven bits to a byte; return the place after it."""
-    while number > 127:
-        out[at] = number & 127 | 128
-        number >>= 7
-        at += 1
-    out[at] = number
-    return at + 1
-
-
-@kernel
-def _get(text, at):
-    """Read what `_put` wrote, and the place after it."""
-    number, shift = np.int64(text[at] & 127), 7
-    while text[at] > 127:
-        at += 1
-        number |= np.int64(text[at] & 127) << shift
-        shift += 7
-    return number, at + 1
-
-
-@kernel
 def _put_ends(text, offsets, lo, hi, depth, out, at):
     """Write words from a depth on, in bytes, each by what differs from the one before."""
     for word in range(lo, hi):
@@ -72,7 +57,7 @@ def _put_ends(text, offsets, lo, hi, depth, out, at):
                 if code != other:
                     break
                 begin, common = after, common + 1
-        at = _put(out, _put(out, at, common), end - begin)
+        at = put_number(out, put_number(out, at, common), end - begin)
         at = copy_into(out, at, text[begin:end])
     return at
 
@@ -189,18 +174,6 @@ def _next_letter(token, i, edits, last):
 
 
 @kernel
-def _entry_of(letters, first, end, letter):
-    """First of the entries from first to end whose letter is at least this."""
-    while first < end:
-        middle = (first + end) // 2
-        if letters[middle] < letter:
-            first = middle + 1
-        else:
-            end = middle
-    return first
-
-
-@kernel
 def near(trie, size, token, edits, whole, keys):
     """Disjoint ranges of the words, of `size`, that a typed token may mean, with their costs.
 
@@ -238,7 +211,7 @@ def near(trie, size, token, edits, whole, keys):
         if strict[i]:
             letter = _next_letter(token, i, edits, last_letter[i])
             last_letter[i] = letter
-            at[i] = _entry_of(letters, at[i], stop[i], letter)
+            at[i] = place_in(letters, at[i], stop[i], letter)
             if at[i] < stop[i] and letters[at[i]] != letter:
                 continue
         entry = at[i]
@@ -274,8 +247,8 @@ def near(trie, size, token, edits, whole, keys):
             continue
         place, alive = ~down, below  # rows up to `alive` are of the word before, and of use
         for word in range(lo, hi):
-            common, place = _get(ends, place)
-            length, place = _get(ends, place)
+            common, place = get_number(ends, place)
+            length, place = get_number(ends, place)
             after, ended = place + length, below + common <= alive
             if ended:
                 alive = below + common

@@ -8,7 +8,7 @@ import numpy as np
 from telic.completion.engine.array_kernels import set_row
 from telic.completion.engine.filters import has_values, passes
 from telic.completion.engine.packed_numbers import read, read_some
-from telic.completion.engine.prefix_kernels import BLOCK
+from telic.completion.engine.prefix_kernels import heaviest
 from telic.kernels import kernel
 
 PHRASES = 1 << 14
@@ -20,32 +20,6 @@ READ = 1024
 """Postings that are read at a time."""
 MARKED_FOR_ONE = 16
 """Phrases that can be marked in the time that it takes to look at the words of one."""
-
-
-@kernel
-def _heaviest_word(heads, maxima, lo, hi):
-    """First word of a range whose heaviest phrase is heaviest."""
-    best = lo
-    first, last = lo // BLOCK + 1, (hi - 1) // BLOCK
-    if first >= last:
-        for word in range(lo, hi):
-            if heads[word] > heads[best]:
-                best = word
-        return best
-    for word in range(lo, first * BLOCK):
-        if heads[word] > heads[best]:
-            best = word
-    level = 0
-    while (2 << level) <= last - first:
-        level += 1
-    for block in (first, last - (1 << level)):
-        word = maxima[level, block]
-        if heads[word] > heads[best] or (heads[word] == heads[best] and word < best):
-            best = word
-    for word in range(last * BLOCK, hi):
-        if heads[word] > heads[best]:
-            best = word
-    return best
 
 
 @kernel
@@ -226,7 +200,7 @@ def best_phrases(
     keys, heap = np.empty(len(waiting)), np.empty(len(waiting), np.int64)
     for i in range(size):
         lo, hi, cost = own[i]
-        word = _heaviest_word(heads, maxima, lo, hi)
+        word = heaviest(heads, maxima, lo, hi)
         set_row(waiting, i, (0, 0, word, lo, hi, cost))
         keys[i] = unit * (cost + others) - values[heads[word]]
         heap[i] = i
@@ -252,7 +226,7 @@ def best_phrases(
         if lo < hi:
             for left, right in ((lo, word), (word + 1, hi)):
                 if left < right:
-                    near_by = _heaviest_word(heads, maxima, left, right)
+                    near_by = heaviest(heads, maxima, left, right)
                     set_row(waiting, used, (0, 0, near_by, left, right, cost))
                     keys[used] = unit * (cost + others) - values[heads[near_by]]
                     heap[size] = used
