@@ -56,9 +56,9 @@ def test_one_flipped_byte_is_found(folder, name):
 @pytest.fixture
 def hashed(monkeypatch):
     """The names of the files that were hashed, of folders that were left alone for long enough."""
-    names, hash_of = [], saved_models._sha256
+    names, hash_of = [], saved_models.hash_of
     monkeypatch.setattr(saved_models, "SETTLED", 0)
-    monkeypatch.setattr(saved_models, "_sha256", lambda f: names.append(f.name) or hash_of(f))
+    monkeypatch.setattr(saved_models, "hash_of", lambda f: names.append(f.name) or hash_of(f))
     return names
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_was_changed_since_it_was_checked_is_hashed_again(folder, ha
 
 def test_what_no_program_changed_is_found_when_it_is_asked_for(folder, hashed, monkeypatch):
     load_model(folder, kind="toy")
-    monkeypatch.setattr(saved_models, "_sha256", lambda file: "what the disk made of it")
+    monkeypatch.setattr(saved_models, "hash_of", lambda file: "what the disk made of it")
     load_model(folder, kind="toy")
     with pytest.raises(ModelError, match="does not match the hash"):
         load_model(folder, kind="toy", verify=True)

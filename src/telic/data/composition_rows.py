@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows
-from telic.data.contracts import INSTALLED_APP, MAX_TEXT, OPENED_APP
+from telic.data.contracts import INSTALLED_APP, KEYSTROKE, MAX_TEXT, OPENED_APP
 from telic.data.tables import one_chunk, tidied, unmatchable
 
 MAX_LIST = 1000
@@ -26,11 +26,8 @@ class Unfolded:
     """
 
     def __init__(self, table: pa.Table) -> None:
-        keystrokes = column_of(table, "keystrokes")
-        lengths = pc.fill_null(pc.list_value_length(keystrokes), 0).to_numpy(zero_copy_only=False)
-        self.keystroke_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self.owner = np.repeat(np.arange(len(lengths)), lengths)
-        flat = keystrokes.flatten()
+        self.keystroke_start, flat = _nested(table, "keystrokes", KEYSTROKE)
+        self.owner = owners_of(self.keystroke_start)
         self.at = pc.struct_field(flat, "at")
         (self.prefix,), self.prefixes = encoded(pc.struct_field(flat, "prefix"))
         lists = pc.struct_field(flat, "suggestions")

@@ -135,16 +135,11 @@ def read_compositions(
         parts = Unfolded(table := table.take(keep))
     # The lists' texts, most of the table, are numbers by now.
     table = table.drop_columns("keystrokes")
-    skipped = left_out | bad.reasons
-    return _log(parts, table, source=name, simulated=_says_simulated(table), skipped=skipped)
-
-
-def _says_simulated(table: pa.Table) -> bool:
-    return (table.schema.metadata or {}).get(SIMULATED, b"false").lower() == b"true"
+    return _log(parts, table, source=name, skipped=left_out | bad.reasons)
 
 
 def _log(
-    parts: Unfolded, table: pa.Table, *, source: str, simulated: bool, skipped: dict[str, int]
+    parts: Unfolded, table: pa.Table, *, source: str, skipped: dict[str, int]
 ) -> CompositionLog:
     n = len(table)
     submitted_at = micros_of(column_of(table, "submitted_at"))
@@ -156,8 +151,7 @@ def _log(
     rank[by_name] = np.arange(len(names))
     # Keystrokes, then suggestions, follow their composition into the new order.
     keystrokes = take_ranges(parts.keystroke_start, order)
-    list_start = np.concatenate([[0], np.cumsum(parts.list_lengths)]).astype(np.int64)
-    suggestions = take_ranges(list_start, keystrokes)
+    suggestions = take_ranges(starts_of(parts.list_lengths), keystrokes)
     if "selected" in table.column_names:
         selected = column_of(table, "selected").fill_null(0).to_numpy(zero_copy_only=False)
     else:
@@ -191,7 +185,7 @@ def _log(
         opened_start=starts_of(np.diff(parts.opened_start)[order]),
         opened_app=app[len(parts.installed) :][opened],
         opened_at=opened_at[opened],
-        simulated=simulated,
+        simulated=(table.schema.metadata or {}).get(SIMULATED, b"false").lower() == b"true",
         skipped=skipped,
         groups=groups_of(table, order),
     )

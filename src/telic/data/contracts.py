@@ -11,14 +11,19 @@ KEYSTROKE = pa.struct(
         pa.field("suggestions", pa.list_(pa.string())),
     ]
 )
+
+
+def _texts(*names: str) -> list[pa.Field]:
+    """Return columns of text without nulls."""
+    return [pa.field(name, pa.string(), nullable=False) for name in names]
+
+
 INSTALLED_APP = pa.struct([pa.field("app", pa.string()), pa.field("daily_opens", pa.float32())])
 OPENED_APP = pa.struct([pa.field("app", pa.string()), pa.field("at", TIMESTAMP)])
 
 COMPOSITIONS = pa.schema(
     [
-        pa.field("user", pa.string(), nullable=False),
-        pa.field("composition", pa.string(), nullable=False),
-        pa.field("query", pa.string(), nullable=False),
+        *_texts("user", "composition", "query"),
         pa.field("submitted_at", TIMESTAMP, nullable=False),
         pa.field("selected", pa.int16()),
         pa.field("keystrokes", pa.list_(KEYSTROKE), nullable=False),
@@ -32,7 +37,7 @@ COMPOSITIONS = pa.schema(
 
 QUERIES = pa.schema(
     [
-        pa.field("query", pa.string(), nullable=False),
+        *_texts("query"),
         pa.field("at", TIMESTAMP, nullable=False),
         pa.field("user", pa.string()),
         pa.field("count", pa.float64()),
@@ -53,45 +58,20 @@ MAX_COUNT = 1e12
 """Most submissions that a row may stand for: sums of such counts stay exact enough to subtract."""
 
 ACCESSES = pa.schema(
-    [
-        pa.field("user", pa.string(), nullable=False),
-        pa.field("patient", pa.string(), nullable=False),
-        pa.field("encounter", pa.string(), nullable=False),
-        pa.field("at", TIMESTAMP, nullable=False),
-    ]
+    [*_texts("user", "patient", "encounter"), pa.field("at", TIMESTAMP, nullable=False)]
 )
 """Who opened which patient's record, during which encounter, and when."""
 
-DIAGNOSES = pa.schema(
-    [
-        pa.field("patient", pa.string(), nullable=False),
-        pa.field("encounter", pa.string(), nullable=False),
-        pa.field("code", pa.string(), nullable=False),
-    ]
-)
+DIAGNOSES = pa.schema(_texts("patient", "encounter", "code"))
 """The diagnoses of each encounter."""
 
-PROVIDERS = pa.schema(
-    [pa.field("user", pa.string(), nullable=False), pa.field("taxonomy", pa.string())]
-)
+PROVIDERS = pa.schema([*_texts("user"), pa.field("taxonomy", pa.string())])
 """The specialty code each provider declared; null for none."""
 
-ACCESS_DIAGNOSES = pa.schema(
-    [
-        pa.field("user", pa.string(), nullable=False),
-        pa.field("patient", pa.string(), nullable=False),
-        pa.field("encounter", pa.string(), nullable=False),
-        pa.field("code", pa.string(), nullable=False),
-    ]
-)
+ACCESS_DIAGNOSES = pa.schema(_texts("user", "patient", "encounter", "code"))
 """The fine-grained view: which diagnosis an access was about. The file may be absent."""
 
-NAMES = pa.schema(
-    [
-        pa.field("code", pa.string(), nullable=False),
-        pa.field("name", pa.string(), nullable=False),
-    ]
-)
+NAMES = pa.schema(_texts("code", "name"))
 """What codes of specialties, and of diagnoses outside a known system, are called. The file may be
 absent."""
 

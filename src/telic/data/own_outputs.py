@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from telic.data.object_storage import Place, Remote, place
 from telic.data.output_kinds import kind_of
@@ -128,7 +129,7 @@ def remember(path: Path) -> None:
     """Note that telic wrote what is now at `path`."""
     path = Path(os.path.abspath(path))
     record = path.parent / RECORD
-    known = _known(record) | {path.name: _hash(path)}
+    known = read_record(record) | {path.name: hash_of(path)}
     temporary = path.parent / f"{RECORD}.{os.getpid()}"
     temporary.write_text(json.dumps(known, indent=1, ensure_ascii=False), encoding="utf-8")
     os.replace(temporary, record)
@@ -139,11 +140,12 @@ def wrote(path: str | Path) -> bool:
     path = Path(os.path.abspath(path))
     if path.is_symlink() or not path.exists():
         return False
-    known = _known(path.parent / RECORD).values()  # by content: it may have been renamed
-    return bool(known) and _hash(path) in known
+    known = read_record(path.parent / RECORD).values()  # by content: it may have been renamed
+    return bool(known) and hash_of(path) in known
 
 
-def _known(record: Path) -> dict[str, str]:
+def read_record(record: Path) -> dict[str, Any]:
+    """Return what telic noted in a file; nothing where it cannot be read."""
     try:
         content = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -151,7 +153,7 @@ def _known(record: Path) -> dict[str, str]:
     return content if isinstance(content, dict) else {}
 
 
-def _hash(path: Path) -> str:
+def hash_of(path: Path) -> str:
     """Hash a file's content, or the names and contents of all that a folder holds."""
     if not path.is_dir():
         with path.open("rb") as stream:
@@ -161,7 +163,7 @@ def _hash(path: Path) -> str:
         if part.name in (RECORD, CHECKED):
             continue
         here = os.readlink(part) if part.is_symlink() else ""
-        content = here or ("" if part.is_dir() else _hash(part))
+        content = here or ("" if part.is_dir() else hash_of(part))
         parts.update(json.dumps([str(part.relative_to(path)), content]).encode())
     return parts.hexdigest()
 

@@ -94,11 +94,10 @@ def _checked(
 
 
 def _texts(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
-    if is_text(column.type) or pa.types.is_null(column.type):
+    kind = column.type
+    if is_text(kind) or pa.types.is_null(kind) or pa.types.is_integer(kind):
         return column.cast(pa.string())
-    if pa.types.is_integer(column.type):
-        return column.cast(pa.string())
-    bad.add(np.ones(len(column), bool), name, f"is {column.type}, expected text", "Convert it.")
+    bad.add(np.ones(len(column), bool), name, f"is {kind}, expected text", "Convert it.")
     return pa.nulls(len(column), pa.string())
 
 

@@ -290,7 +290,9 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:
-                raise _not_utf8(path, number) from None
+                raise InputError(
+                    f"{path}: line {number} is not valid UTF-8. Convert the file to UTF-8."
+                ) from None
 
 
 @contextmanager
@@ -309,10 +311,6 @@ def _state(path: Place) -> tuple[int, int]:
         return state_of(path)
     except OSError:
         return -1, -1
-
-
-def _not_utf8(path: Path, line: int) -> InputError:
-    return InputError(f"{path}: line {line} is not valid UTF-8. Convert the file to UTF-8.")
 
 
 def _unreadable(path: Place, error: Exception) -> InputError:

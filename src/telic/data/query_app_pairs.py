@@ -62,9 +62,6 @@ def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
     """
     named = [("WorkerId", "user"), ("TaskId", "task"), ("q", "query"), ("app", "app")]
     text = pa.schema([(name, pa.string()) for pair in named for name in dict.fromkeys(pair)])
-    text = pa.schema(
-        [text.field(i) for i in sorted({text.get_all_field_indices(n)[0] for n in text.names})]
-    )
     if not isinstance(source, pa.Table) and Path(source).suffix.lower() == ".json":
         source = read_istas(source)
     table = read_table(source, text, optional=set(text.names) - {"app"})

@@ -14,7 +14,15 @@ import numpy as np
 from telic import __version__
 from telic.data.atomic_writes import atomic_path
 from telic.data.object_storage import Remote, fetched, place, state_of
-from telic.data.own_outputs import CHECKED, RECORD, refuse_unwritable, remember, wrote
+from telic.data.own_outputs import (
+    CHECKED,
+    RECORD,
+    hash_of,
+    read_record,
+    refuse_unwritable,
+    remember,
+    wrote,
+)
 from telic.errors import InputError, ModelError
 
 FORMAT = 1
@@ -74,7 +82,7 @@ def save_model(
             "telic": __version__,
             "meta": dict(meta),
             "mapped": sorted(mapped),
-            "sha256": {file.name: _sha256(file) for file in sorted(temporary.iterdir())},
+            "sha256": {file.name: hash_of(file) for file in sorted(temporary.iterdir())},
         }
         manifest["checksum"] = _checksum(manifest)
         text = json.dumps(manifest, indent=1, ensure_ascii=False)
@@ -173,7 +181,7 @@ def _copy(folder: Remote, state: tuple[int, int]) -> Path:
 
 def _check(folder: Path, hashes: Mapping[str, str], *, verify: bool) -> None:
     """Raise ModelError unless each file has its hash, or had it and is unchanged since."""
-    known = {} if verify else _checked(folder)
+    known = {} if verify else read_record(folder / CHECKED)
     found, changed = {}, 0
     for name, expected in hashes.items():
         part = folder / name
@@ -181,7 +189,7 @@ def _check(folder: Path, hashes: Mapping[str, str], *, verify: bool) -> None:
             raise ModelError(f"{part}: missing. Fit the model again or restore the file.")
         state = _state(part)  # as of before it is hashed
         found[name], changed = [expected, *state], max(changed, state[-1])
-        if known.get(name) != found[name] and _sha256(part) != expected:
+        if known.get(name) != found[name] and hash_of(part) != expected:
             raise ModelError(
                 f"{part}: its content does not match the hash in manifest.json. "
                 "The file is damaged or was edited: fit the model again."
@@ -190,14 +198,6 @@ def _check(folder: Path, hashes: Mapping[str, str], *, verify: bool) -> None:
         # What cannot be written, or is only half written, says nothing: files are hashed again.
         with suppress(OSError):
             (folder / CHECKED).write_text(json.dumps(found), encoding="utf-8")
-
-
-def _checked(folder: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((folder / CHECKED).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _state(file: Path) -> tuple[int, ...]:
@@ -224,8 +224,3 @@ def hashes(folder: str | Path) -> dict[str, str]:
 def _checksum(manifest: Mapping[str, Any]) -> str:
     """Hash what a manifest says, in its order: JSON keeps the order of keys."""
     return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

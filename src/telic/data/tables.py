@@ -224,11 +224,9 @@ def in_microseconds(times: pa.Array) -> pa.Array:
 
 def unmatchable(text: pa.Array) -> np.ndarray:
     """Tell which texts are only white space and diacritics, so that nothing is left to match."""
-    plain = pc.string_is_ascii(text)
-    if pc.all(plain).as_py() is not False:  # marks are not ASCII
-        return pc.equal(pc.utf8_trim_whitespace(text), "").fill_null(False).to_numpy(False)
-    letters = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _MARKS, "")
-    return pc.equal(pc.utf8_trim_whitespace(letters), "").fill_null(False).to_numpy(False)
+    if pc.all(pc.string_is_ascii(text)).as_py() is False:  # marks are not ASCII
+        text = pc.replace_substring_regex(pc.utf8_normalize(text, "NFKD"), _MARKS, "")
+    return pc.equal(pc.utf8_trim_whitespace(text), "").fill_null(False).to_numpy(False)
 
 
 def none_if_empty(text: pa.Array) -> pa.Array:
