@@ -111,24 +111,13 @@ class FactoredChoices:
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
         # The rows and the chosen ones are checked where every conditional logit is.
         Choices(np.empty((len(self.outcome), 0)), self.offset, self.start, self.chosen)
-        for what, start, owners, position, value, size in (
-            (
-                "context",
-                self.context_start,
-                len(self),
-                self.context_entry,
-                self.context_value,
-                self.entries,
-            ),
-            (
-                "shared",
-                self.shared_start,
-                self.rows,
-                self.shared_feature,
-                self.shared_value,
-                self.shared,
-            ),
+        for what, one, owners, size in (
+            ("context", "entry", len(self), self.entries),
+            ("shared", "feature", self.rows, self.shared),
         ):
+            start, position, value = (
+                getattr(self, f"{what}_{part}") for part in ("start", one, "value")
+            )
             if (
                 len(start) != owners + 1
                 or start[0] != 0

@@ -1,6 +1,7 @@
 """Fits of one conditional logit with several penalties on an engine; its data lie in files."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -14,18 +15,8 @@ from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, stor
 from telic.scale.executor import Executor
 from telic.scale.job_folder import identity
 
-ARRAYS = (  # in the order of `FactoredChoices`
-    "outcome",
-    "offset",
-    "start",
-    "chosen",
-    "context_start",
-    "context_entry",
-    "context_value",
-    "shared_start",
-    "shared_feature",
-    "shared_value",
-)
+ARRAYS = [part.name for part in fields(FactoredChoices)][3:]
+"""What `FactoredChoices` takes after its three sizes, in its order."""
 
 
 def fits_of(
