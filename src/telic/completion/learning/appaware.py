@@ -1,7 +1,7 @@
 """AppAware, [Zhang2017] (3.3): preference = relevance + what installed and opened apps say."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:  # what learns the weights loads what serving them does not ne
     from telic.completion.learning.replayed_log import RankedKeystrokes
 
 
-@dataclass(frozen=True)
-class AppTable:
+class AppTable(NamedTuple):
     """Numbers for pairs of a query and an app, those that are not 0, by query."""
 
     start: np.ndarray
@@ -79,8 +78,8 @@ class AppAware:
             signals.apps,
             (signals.installed_start, signals.installed_app, signals.installed_value),
             (signals.recent_start, signals.recent_app),
-            (self.weights.start, self.weights.app, self.weights.value),
-            (self.shares.start, self.shares.app, self.shares.value),
+            self.weights,
+            self.shares,
             self.recency,
             added,
         )

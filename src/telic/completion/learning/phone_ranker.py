@@ -69,11 +69,10 @@ class PhoneRanker:
         def moved(table: AppTable) -> AppTable:
             query = number[np.repeat(np.arange(len(phrases)), np.diff(table.start))]
             known = query >= 0
-            value = table.value[known]
-            return AppTable.of(query[known], table.app[known], value, len(index))
+            return AppTable.of(query[known], table.app[known], table.value[known], len(index))
 
         weights = moved(model.weights)
-        weights = AppTable(weights.start, weights.app, weights.value / model.relevance_weight)
+        weights = weights._replace(value=weights.value / model.relevance_weight)
         recency = model.recency / model.relevance_weight
         fit = {part: getattr(model.fit, part) for part in ("method", "passes", "objective", "gap")}
         return cls(apps, weights, moved(model.shares), recency, minutes, fit)
@@ -100,9 +99,9 @@ class PhoneRanker:
     def added(self, queries: np.ndarray, phone: Phone) -> np.ndarray:
         """Return what the phone adds to the relevance of phrases (-1: not of the catalogue)."""
         out = np.zeros(len(queries))
-        weights = (self.weights.start, self.weights.app, self.weights.value)
-        shares = (self.shares.start, self.shares.app, self.shares.value)
-        score_candidates(queries, phone.value, phone.order, weights, shares, self.recency, out)
+        score_candidates(
+            queries, phone.value, phone.order, self.weights, self.shares, self.recency, out
+        )
         return out
 
     def reasons(self, query: int, phone: Phone) -> dict[str, float]:
@@ -134,11 +133,7 @@ class PhoneRanker:
         """Return what a model folder keeps of it, beside `meta`."""
         parts = {"recency": self.recency}
         for name, table in (("weights", self.weights), ("shares", self.shares)):
-            parts |= {
-                f"{name}.start": table.start,
-                f"{name}.app": table.app,
-                f"{name}.value": table.value,
-            }
+            parts |= {f"{name}.{part}": array for part, array in table._asdict().items()}
         return {f"phones.{name}": array for name, array in parts.items()}
 
     def meta(self) -> dict[str, Any]:
@@ -150,9 +145,7 @@ class PhoneRanker:
         """Read back what `meta` and `arrays` gave."""
 
         def table(name: str) -> AppTable:
-            return AppTable(
-                *(arrays[f"phones.{name}.{part}"] for part in ("start", "app", "value"))
-            )
+            return AppTable(*(arrays[f"phones.{name}.{part}"] for part in AppTable._fields))
 
         return cls(
             list(meta["apps"]),

@@ -1,7 +1,7 @@
 """Replay a composition log: at any keystroke, what could be suggested and what was fed back."""
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal, Self
 
@@ -50,15 +50,7 @@ class RankedKeystrokes:
 
     def where(self, rows: np.ndarray | slice) -> "RankedKeystrokes":
         """Return some of the rows (a mask, positions or a slice)."""
-        return RankedKeystrokes(
-            self.keystroke[rows],
-            self.composition[rows],
-            self.candidates[rows],
-            self.relevance[rows],
-            self.counts[rows],
-            self.position[rows],
-            self.known[rows],
-        )
+        return RankedKeystrokes(*(getattr(self, part.name)[rows] for part in fields(self)))
 
 
 class Replay:
