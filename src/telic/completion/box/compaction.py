@@ -67,8 +67,7 @@ def keep(model: str, digest: str, before: str | None, live: Mapping[str, Any], o
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=BEGUN, dir=folder) as begun:
         whole = Path(begun, "list")
-        deleted = sorted(form.decode() for form in made.live.deleted)
-        meta = {"deleted": deleted}
+        meta = {"deleted": sorted(form.decode() for form in made.live.deleted)}
         save_model(whole, kind=KIND, meta=meta, arrays={}, mapped=made.list_arrays())
         shutil.rmtree(out, ignore_errors=True)  # a damaged one
         os.rename(whole, out)

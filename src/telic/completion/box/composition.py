@@ -232,8 +232,8 @@ class Composition:
             others=others,
             through=self._filter,
         )
-        listed.numbers.extend(found.numbers)
-        listed.beyond = found.scores
+        listed.numbers.extend(number for number, _ in found)
+        listed.beyond = [score for _, score in found]
 
     def shown(self, texts: Sequence[str]) -> None:
         """Say what was really shown for the last prefix, where it was not what `suggest` returned.

@@ -197,7 +197,8 @@ class Live:
 
     def changed(self, typed: bytes) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that begin with a folded prefix: form and number."""
-        return [(form, number) for form, _, number in self._with(typed)]
+        first, last = self._range(typed)
+        return [(form, number) for form, _, number in self._forms[first:last]]
 
     def heaviest(
         self, typed: bytes, n: int, through: Filter | None, besides: Collection[int] = ()
@@ -369,10 +370,6 @@ class Live:
         return [
             (self._forms[places[row]][0], int(numbers[row]), float(weights[row])) for row in rows
         ]
-
-    def _with(self, typed: bytes) -> list[tuple[bytes, str, int]]:
-        first, last = self._range(typed)
-        return self._forms[first:last]
 
     def _range(self, typed: bytes) -> tuple[int, int]:
         """Return where forms begin with a prefix; no UTF-8 has the byte that ends the range."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,13 +23,6 @@ UNFILTERED = [(NO_VALUES, 0.0)]
 Others = Callable[[str, int], Iterable[tuple[int, float]]]
 
 
-class Found(NamedTuple):
-    """Phrases that match beyond the prefix, best first."""
-
-    numbers: list[int]
-    scores: list[float]
-
-
 def beyond(
     completer: "Completer",
     prefix: str,
@@ -38,8 +31,8 @@ def beyond(
     wanted: int,
     others: Others,
     through: Filter | None = None,
-) -> Found:
-    """Give what to add to the phrases that begin with a prefix.
+) -> list[tuple[int, float]]:
+    """Give the numbers and scores of what to add to phrases that begin with a prefix, best first.
 
     Parameters
     ----------
@@ -71,8 +64,7 @@ def beyond(
         ordered = [pair for pair in ordered if pair[1] >= ordered[wanted - 1][1]]
     # Equal ones come in the order of an index that has what was added.
     ordered.sort(key=lambda pair: (-pair[1], *completer.live.place(pair[0])))
-    ordered = ordered[:wanted]
-    return Found([number for number, _ in ordered], [score for _, score in ordered])
+    return ordered[:wanted]
 
 
 def _each_text_once(

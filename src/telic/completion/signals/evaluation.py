@@ -16,11 +16,11 @@ from telic.completion.signals.weights import (
     SHOWN,
     STATIC,
     USUAL,
-    Lessons,
     SignalWeights,
     choosing_moments,
     learn,
     lessons_of,
+    some_of,
 )
 from telic.evaluate import paired_t_test, success_rate
 
@@ -79,12 +79,10 @@ class Tested:
                 row: dict[str, Any] = {"model": model, "slice": name, "n": int(inside.sum())}
                 row |= compared(own, None if model == "static" else base, self.unit[inside])
                 if inside.any():
-                    row |= {
-                        "mrr": float(own.mean()),
-                        "ceiling": float(self.possible[inside].mean()),
-                    }
+                    row["mrr"] = float(own.mean())
+                    row["ceiling"] = float(self.possible[inside].mean())
                     row |= {f"sr@{k}": success_rate(own, k) for k in (1, 3, SHOWN)}
-                    row |= {"reached": float(self.candidate[inside].mean())}
+                    row["reached"] = float(self.candidate[inside].mean())
                 out.append(row)
         return out
 
@@ -111,8 +109,7 @@ class Tested:
             saved = 1 - needed[SHOWN] / whole
             base = saved if model == "static" else base
             row: dict[str, Any] = {"model": model, "n": len(first)}
-            row |= {"to top 5": float(needed[5].mean())}
-            row |= {"saved": float(saved.mean())}
+            row |= {"to top 5": float(needed[5].mean()), "saved": float(saved.mean())}
             out.append(row | compared(saved, None if model == "static" else base, unit))
         return out
 
@@ -146,15 +143,11 @@ def models_of(
     models = {"static": STATIC}
     base = {group: everything.penalties.get(group, USUAL) for group in groups}
     popularity = {g: p for g, p in base.items() if g == "popularity"}
-    models |= {"popularity": _fit(lessons, popularity)} if popularity else {}
+    models |= {"popularity": lessons.fit(popularity)} if popularity else {}
     for group, penalty in base.items():
         if group != "popularity":
-            models[f"+ {group}"] = _fit(lessons, popularity | {group: penalty})
+            models[f"+ {group}"] = lessons.fit(popularity | {group: penalty})
     return models | {ALL: everything}
-
-
-def _fit(lessons: Lessons, penalties: dict[str, float]) -> SignalWeights:
-    return lessons.fit(penalties)
 
 
 def measured(
@@ -166,8 +159,7 @@ def measured(
 ) -> Tested:
     """Rank the candidates at every prefix of at most so many submissions of the part to test on."""
     rng = np.random.default_rng([searches.seed, 5])
-    events = np.flatnonzero(searches.part == TESTED)
-    events = events if len(events) <= most else np.sort(rng.choice(events, most, replace=False))
+    events = some_of(np.flatnonzero(searches.part == TESTED), most, rng)
     pieces: list[tuple[np.ndarray, ...]] = []
     ranks: dict[str, list[np.ndarray]] = {name: [] for name in models}
     for piece in walk(searches, *every_prefix(searches, events), shrinkage=shrinkage):

@@ -219,7 +219,7 @@ def lessons_of(
 ) -> Lessons:
     """Gather what weights are learned from: one prefix each of at most so many submissions."""
     rng = np.random.default_rng([searches.seed, 3])
-    events = _some(np.flatnonzero(searches.part == LEARNED), most, rng)
+    events = some_of(np.flatnonzero(searches.part == LEARNED), most, rng)
     moments = walk(searches, *one_prefix(searches, events, rng), shrinkage=shrinkage)
     return Lessons(moments, groups=searches.groups)
 
@@ -229,11 +229,12 @@ def choosing_moments(
 ) -> list[RankedPrefixes]:
     """Gather the prefixes by which penalties are chosen: all of at most so many submissions."""
     rng = np.random.default_rng([searches.seed, 4])
-    events = _some(np.flatnonzero(searches.part == CHOSEN), most, rng)
+    events = some_of(np.flatnonzero(searches.part == CHOSEN), most, rng)
     return list(walk(searches, *every_prefix(searches, events), shrinkage=shrinkage))
 
 
-def _some(events: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+def some_of(events: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return submissions, at most so many of them, drawn at random."""
     return events if len(events) <= most else np.sort(rng.choice(events, most, replace=False))
 
 
