@@ -1,6 +1,7 @@
 """From a composition log to a search box."""
 
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,40 +66,29 @@ def fit_completer(
     InputError
         If the folder holds another job's files.
     """
-    if executor is not None and work is None:
-        with tempfile.TemporaryDirectory(prefix="telic-job-") as folder:
-            return fit_completer(
-                replay,
-                relevance=relevance,
-                model=model,
-                protocol=protocol,
-                n=n,
-                minutes=minutes,
-                executor=executor,
-                work=folder,
-            )
-    engine: dict[str, Any] = {"executor": executor}
     if work is not None:
         refuse_remote(work, "work", "what is learned from is mapped")
-        engine["work"] = Path(str(work))
     served(model)
     replay = replay.over("own")
     score = fit_relevance(replay, relevance, protocol, n=n)
     models: Models | PhoneModels
-    if model.startswith("appaware"):
-        together = model == "appaware-adaqac"
-        models = fit_phone_models(
-            replay,
-            score,
-            protocol,
-            variants=("appaware",),
-            minutes=minutes,
-            together=together,
-            n=n,
-            **engine,
-        )
-    else:
-        models = fit_models(replay, score, protocol, n=n, **engine)
+    with ExitStack() as until_fitted:
+        if executor is not None and work is None:
+            work = until_fitted.enter_context(tempfile.TemporaryDirectory(prefix="telic-job-"))
+        engine: dict[str, Any] = {"n": n, "executor": executor}
+        engine["work"] = None if work is None else Path(str(work))
+        if model.startswith("appaware"):
+            models = fit_phone_models(
+                replay,
+                score,
+                protocol,
+                variants=("appaware",),
+                minutes=minutes,
+                together=model == "appaware-adaqac",
+                **engine,
+            )
+        else:
+            models = fit_models(replay, score, protocol, **engine)
     return completer_of(replay, models, model)
 
 

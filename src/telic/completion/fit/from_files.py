@@ -42,7 +42,7 @@ from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog
 from telic.data.object_storage import Place, refuse_remote
 from telic.data.phrases import PhraseList
-from telic.data.queries import QueryLog, joined_group
+from telic.data.queries import joined_group
 from telic.errors import InputError
 from telic.scale import Executor
 from telic.scale.memory import granted
@@ -232,16 +232,28 @@ def _in_pieces(
             return _of_lists(
                 sources, Path(str(folder)), n=n, duplicates=duplicates, on_bad_row=on_bad_row
             )
-    counted, facts = _counted(
-        sources,
+    counts = count_logs(
+        sources.unread,
         executor,
         folder,
+        listed=sources.listed,
         min_users=min_users,
-        duplicates=duplicates,
+        latest=HELD_OUT,
         on_bad_row=on_bad_row,
         skip_bad=skip_bad,
     )
-    return _from_gathered(counted, facts, n=n)
+    counted = CountedLog(sources.listed, counts, memory=executor.own_memory, duplicates=duplicates)
+    said = [
+        source_said(name, shape, *log)
+        for (name, shape), log in zip(sources.unread, counts.logs, strict=True)
+    ]
+    spans = counts.first, counts.moments.end - 1, counted.named
+    found = _said_of(sources, min_users, spans) | {"files": [*sources.files, *said]}
+    found |= counted.facts()
+    skipped = {name: why for report in executor.reports for name, why in report.skipped.items()}
+    if skipped:
+        found["partitions skipped"] = skipped
+    return _from_gathered(counted, found, n=n)
 
 
 def _with_feedback(
@@ -263,8 +275,12 @@ def _with_feedback(
             "Fit each tenant's own compositions (telic completion export-log --tenant "
             "NAME), or leave the column 'tenant' out."
         )
-    untold = [replace(one, groups=_untold(one)) for one in sources.logs]
-    others = [*untold, *([as_catalogue(sources.listed)] if sources.listed else [])]
+    # Less the one tenant, which the phrases are limited to.
+    others = [
+        replace(one, groups={name: of for name, of in one.groups.items() if name != "tenant"})
+        for one in sources.logs
+    ]
+    others += [as_catalogue(sources.listed)] if sources.listed else []
     queries = joined_logs(others) if others else None
     replay = Replay(log, queries=queries, min_compositions=min_compositions, min_users=min_users)
     vouched = np.zeros(len(replay.index), bool)
@@ -354,39 +370,6 @@ def _said_of(
     return found
 
 
-def _counted(
-    sources: Sources,
-    executor: Executor,
-    folder: Place,
-    *,
-    min_users: int,
-    duplicates: Duplicates,
-    on_bad_row: OnBadRow,
-    skip_bad: bool,
-) -> tuple[Gathered, dict[str, Any]]:
-    """Count the query logs among the sources in pieces."""
-    counts = count_logs(
-        sources.unread,
-        executor,
-        folder,
-        listed=sources.listed,
-        min_users=min_users,
-        latest=HELD_OUT,
-        on_bad_row=on_bad_row,
-        skip_bad=skip_bad,
-    )
-    counted = CountedLog(sources.listed, counts, memory=executor.own_memory, duplicates=duplicates)
-    said = [
-        source_said(name, shape, *log)
-        for (name, shape), log in zip(sources.unread, counts.logs, strict=True)
-    ]
-    spans = counts.first, counts.moments.end - 1, counted.named
-    found = _said_of(sources, min_users, spans) | {"files": [*sources.files, *said]}
-    found |= counted.facts()
-    skipped = {name: why for report in executor.reports for name, why in report.skipped.items()}
-    return counted, found | ({"partitions skipped": skipped} if skipped else {})
-
-
 def _of_lists(
     sources: Sources, folder: Path, *, n: int, duplicates: Duplicates, on_bad_row: OnBadRow
 ) -> Completer:
@@ -400,16 +383,9 @@ def _of_lists(
         on_bad_row=on_bad_row,
     )
     facts = {"files": found.files, "possible": sources.possible(), **NO_SEARCHES}
-    return _box(
-        found.index,
-        relevance,
-        found.records,
-        found.contexts,
-        n=n,
-        found=facts
-        | _merging(found.spellings - len(found.index))
-        | unshown_said(found.unshown, [name for name, _ in sources.unread_lists]),
-    )
+    facts |= _merging(found.spellings - len(found.index))
+    facts |= unshown_said(found.unshown, [name for name, _ in sources.unread_lists])
+    return _box(found.index, relevance, found.records, found.contexts, n=n, found=facts)
 
 
 def _relevance(mix: tuple[float, float, float], *, named: bool) -> Relevance:
@@ -543,11 +519,6 @@ def _contexts(entries: Entries, given: np.ndarray) -> Contexts | None:
     return Contexts.of(columns) if columns else None
 
 
-def _untold(log: QueryLog) -> dict[str, tuple[list[str | None], np.ndarray]]:
-    """Return a log's groups less its one tenant, which the phrases are limited to."""
-    return {name: of for name, of in log.groups.items() if name != "tenant"}
-
-
 def _contexts_by_text(
     sources: Sources, index: PrefixIndex, tenants: Sequence[str]
 ) -> Contexts | None:
@@ -605,6 +576,6 @@ def _records_by_text(
 
 def _merging(spellings: int, shy: int = 0, unnamed: int = 0) -> dict[str, Any]:
     said = {"spellings merged into others": spellings, "queries kept back, too few users": shy}
-    return said | (
-        {"queries kept back that rows without a user hold, too": unnamed} if unnamed else {}
-    )
+    if unnamed:
+        said["queries kept back that rows without a user hold, too"] = unnamed
+    return said

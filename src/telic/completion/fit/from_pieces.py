@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -76,7 +77,7 @@ class Counts(NamedTuple):
     """The latest submissions, oldest first."""
     early: list[Place]
     """What the users of `held` submitted before."""
-    logs: list[tuple[int, dict[str, int]]]
+    logs: list[tuple[int, Counter[str]]]
     """Of each log: rows, and rows that were skipped by reason."""
     first: int
     """Time of the first submission."""
@@ -122,16 +123,22 @@ def count_logs(
     sources = _sources(logs, executor, work)
     plan = _plan(work, sum(source.rows.rows for source in sources), executor)
     work = work / f"{plan['rows']}-rows-{plan['buckets']}-buckets"  # with no part of another plan
-    cut = [part for source in sources for part in _cut(source, plan["rows"])]
+    cut = [
+        source._replace(rows=part)
+        for source in sources
+        for part in row_ranges(source.rows.path, plan["rows"])
+    ]
     task = partial(bucket, plan["buckets"], latest, on_bad_row)
     dealt = executor.map(task, cut, out=work / "by-user", skip_bad=skip_bad)
     parts = [part for part in dealt.values if part is not None]
-    by_log: list[tuple[int, dict[str, int]]] = [(0, {}) for _ in logs]
+    by_log: list[tuple[int, Counter[str]]] = [(0, Counter()) for _ in logs]
     facts = []
     for source, part in zip(cut, dealt.values, strict=True):
         if part is not None:
             said = facts_of(part)
-            _add(by_log, source.log, said)
+            rows, skipped = by_log[source.log]
+            skipped.update(said["skipped"])
+            by_log[source.log] = rows + said["rows"], skipped
             if said["rows"]:
                 facts.append(said)
     if not facts:
@@ -195,10 +202,6 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place)
     return found
 
 
-def _cut(source: Source, rows: int) -> list[Source]:
-    return [source._replace(rows=part) for part in row_ranges(source.rows.path, rows)]
-
-
 def _plan(work: Place, rows: int, executor: Executor) -> dict[str, int]:
     """Choose sizes by what a piece may take.
 
@@ -214,13 +217,6 @@ def _plan(work: Place, rows: int, executor: Executor) -> dict[str, int]:
             temporary.write_text(json.dumps(plan), encoding="utf-8")
     found: dict[str, int] = json.loads(fetched(file).read_text(encoding="utf-8"))
     return found
-
-
-def _add(by_log: list[tuple[int, dict[str, int]]], log: int, facts: dict[str, Any]) -> None:
-    rows, skipped = by_log[log]
-    for reason, count in facts["skipped"].items():
-        skipped[reason] = skipped.get(reason, 0) + count
-    by_log[log] = rows + facts["rows"], skipped
 
 
 def _joined(files: list[Place]) -> pa.Table:

@@ -1,6 +1,6 @@
 """What may be suggested, gathered from lists and query logs: spellings merged, counts added."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -247,25 +247,7 @@ class Gathered:
 
     def held_out(self, most: int) -> HeldOut | None:
         """Return the latest submissions, `most` of them or a quarter; None if few."""
-        events = self.submissions
-        held = min(most, len(events.at) // 4)
-        if held < FEWEST:
-            return None
-        split = int(events.at[-held])
-        before = int(np.searchsorted(events.at, split))
-        if not before:
-            return None
-        names = [*self.users, None]
-        return HeldOut(
-            split,
-            [
-                (names[events.user[e]], self.texts[self.query[e]], None)
-                for e in range(len(events.at) - held, len(events.at))
-            ],
-            bool(events.opens[:before].any()),
-            bool((events.user[:before] >= 0).any()),
-            int(events.at[before - 1]) - int(events.at[0]),
-        )
+        return held_out_of({None: self}, most)
 
     def histories(self, entries: Entries, *, until: int | None = None) -> dict[str, dict]:
         """Return what each user submitted before a moment: user → query → count, oldest first.
@@ -310,6 +292,37 @@ class Gathered:
             order = np.lexsort((np.arange(len(self.texts)), -counts))[::-1]
             best[self.form_of[order]] = order
         return best
+
+
+def held_out_of(parts: Mapping[str | None, Gathered], most: int) -> HeldOut | None:
+    """Return the latest submissions of each tenant's logs together, as `Gathered.held_out` does."""
+    counted = [part.submissions for part in parts.values()]
+    at, user, opens = (
+        np.concatenate([getattr(each, name) for each in counted])
+        for name in ("at", "user", "opens")
+    )
+    of = np.repeat(np.arange(len(counted)), [len(each.at) for each in counted])
+    number = np.concatenate([np.arange(len(each.at)) for each in counted])
+    order = np.argsort(at, kind="stable")
+    held = min(most, len(at) // 4)
+    if held < FEWEST:
+        return None
+    split = int(at[order[-held]])
+    before = order[: int(np.searchsorted(at[order], split))]
+    if not len(before):
+        return None
+    rows, tenants = [], list(parts.items())
+    for e in order[-held:]:
+        tenant, part = tenants[of[e]]
+        name = part.users[user[e]] if user[e] >= 0 else None
+        rows.append((name, part.texts[part.query[number[e]]], tenant))
+    return HeldOut(
+        split,
+        rows,
+        bool(opens[before].any()),
+        bool((user[before] >= 0).any()),
+        int(at[before[-1]]) - int(at[before[0]]),
+    )
 
 
 def _codes(column: pa.Array) -> np.ndarray:

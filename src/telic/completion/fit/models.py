@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, RankedKeystrokes, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, standard_deviations
 from telic.scale import Executor
+
+if TYPE_CHECKING:
+    from telic.completion.fit.phone_models import PhoneModels
 
 MODELS = ("static", "filtering", "adaqac-batch", "adaqac-unp", "adaqac-online")
 RECOUNTS = (Elastic(1e-3, 1e-3), Elastic(2e-4, 1e-4), Elastic(3e-5, 1e-5))
@@ -165,13 +168,8 @@ class Models:
                 scores = self.scores(model, replay, part, features)
                 found[model][rows] = reciprocal_ranks(scores, part.position)
         if gated:
-            user = replay.log.user[moments.composition]
-            length = replay.prefix_length[moments.keystroke]
             for model, gate in self.gates.items():
-                is_open = gate.open(user, length)
-                gain = np.where(is_open, found[model] - found["static"], 0.0)
-                is_open &= run_checks(gain, moments.composition, user)[0]
-                found[model] = np.where(is_open, found[model], found["static"])
+                found[model] = served_by(gate, replay, moments, found[model], found["static"])
         return found
 
 
@@ -284,7 +282,9 @@ def fit_models(
         step_size,
         {},
     )
-    return replace(models, gates=_gates(replay, models)) if protocol.do_no_harm else models
+    if protocol.do_no_harm:
+        models = replace(models, gates=gates_of(replay, models, "static"))
+    return models
 
 
 def _untaught(
@@ -332,13 +332,24 @@ def _done_before(replay: Replay, composition: np.ndarray) -> np.ndarray:
     return done
 
 
-def _gates(replay: Replay, models: Models) -> dict[str, Gate]:
+def served_by(
+    gate: Gate, replay: Replay, moments: RankedKeystrokes, found: np.ndarray, static: np.ndarray
+) -> np.ndarray:
+    """Return the ranks found where gate and running checks let a model re-rank, else the static."""
+    user = replay.log.user[moments.composition]
+    is_open = gate.open(user, replay.prefix_length[moments.keystroke])
+    gain = np.where(is_open, found - static, 0.0)
+    return np.where(is_open & run_checks(gain, moments.composition, user)[0], found, static)
+
+
+def gates_of(replay: Replay, models: "Models | PhoneModels", static: str) -> dict[str, Gate]:
+    """Fit the gate of each model but the static order, at every keystroke of validation."""
     moments = replay.moments(models.relevance, replay.every_keystroke(VALID), n=models.n)
     found = models.reciprocal_ranks(replay, moments, gated=False)
     user = replay.log.user[moments.composition]
     length = replay.prefix_length[moments.keystroke]
     return {
-        model: Gate.fitted(found[model] - found["static"], user, length, len(replay.log.users))
-        for model in MODELS
-        if model != "static"
+        model: Gate.fitted(ranks - found[static], user, length, len(replay.log.users))
+        for model, ranks in found.items()
+        if model != static
     }

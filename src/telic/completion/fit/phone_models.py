@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from telic.choice import Elastic
-from telic.completion.fit.models import recounted
+from telic.completion.fit.models import gates_of, recounted, served_by
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES, Signals
 from telic.completion.learning.appaware import AppAware
 from telic.completion.learning.appaware_weights import PRINTED, fit_penalties
-from telic.completion.learning.do_no_harm import Gate, run_checks
+from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TRAIN, VALID, RankedKeystrokes, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
@@ -48,16 +48,12 @@ class PhoneModels:
         """Return the reciprocal rank of every model, "standard" first, at every moment."""
         found = {"standard": reciprocal_ranks(moments.relevance, moments.position)}
         feedback = replay.features(moments) if self.design else None
-        user = replay.log.user[moments.composition]
-        length = replay.prefix_length[moments.keystroke]
         for name, model in self.models.items():
             scores = model.scores(moments, self.signals[name], feedback, self.design)
             found[name] = reciprocal_ranks(scores, moments.position)
             if gated and name in self.gates:
-                is_open = self.gates[name].open(user, length)
-                gain = np.where(is_open, found[name] - found["standard"], 0.0)
-                is_open &= run_checks(gain, moments.composition, user)[0]
-                found[name] = np.where(is_open, found[name], found["standard"])
+                ranks, gate = found[name], self.gates[name]
+                found[name] = served_by(gate, replay, moments, ranks, found["standard"])
         return found
 
 
@@ -144,11 +140,5 @@ def fit_phone_models(
     models = {name: models[name] for name in variants}
     fitted = PhoneModels(relevance, protocol, n, seen, models, {}, design, minutes)
     if protocol.do_no_harm:
-        moments = replay.moments(relevance, replay.every_keystroke(VALID), n=n)
-        found = fitted.reciprocal_ranks(replay, moments, gated=False)
-        user = replay.log.user[moments.composition]
-        length = replay.prefix_length[moments.keystroke]
-        for name in variants:
-            gain = found[name] - found["standard"]
-            fitted.gates[name] = Gate.fitted(gain, user, length, len(replay.log.users))
+        fitted.gates.update(gates_of(replay, fitted, "standard"))
     return fitted

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from telic.completion.signals.compositions import joined_submissions
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
 from telic.data.contracts import GROUPS
@@ -226,15 +227,8 @@ def _lost(skipped: Mapping[str, int]) -> str:
 def submissions_of(log: CompositionLog) -> QueryLog:
     """Return the submissions of a composition log as a query log."""
     used, query = np.unique(log.query, return_inverse=True)
-    return QueryLog(
-        [log.phrases[q] for q in used],
-        query.astype(np.int32),
-        log.submitted_at,
-        list(log.users),
-        log.user,
-        np.ones(len(log)),
-        groups=log.groups,
-    )
+    queries = [log.phrases[q] for q in used]
+    return replace(joined_submissions(log), queries=queries, query=query.astype(np.int32))
 
 
 def as_catalogue(listed: PhraseList) -> QueryLog:

@@ -10,12 +10,12 @@ import pyarrow as pa
 from telic.completion.engine.folding import fold
 from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
 from telic.completion.fit.merged_phrases import (
-    FEWEST,
     Duplicates,
     Entries,
     Gathered,
     HeldOut,
     distinct_rows,
+    held_out_of,
 )
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
@@ -131,30 +131,14 @@ class GatheredByTenant:
 
     def held_out(self, most: int) -> HeldOut | None:
         """Return the latest submissions, `most` of them or a quarter; None if few."""
-        parts = list(self.parts.items())
-        at = np.concatenate([part.submissions.at for _, part in parts])
-        of = np.repeat(np.arange(len(parts)), [len(part.submissions.at) for _, part in parts])
-        number = np.concatenate([np.arange(len(part.submissions.at)) for _, part in parts])
-        order = np.argsort(at, kind="stable")
-        held = min(most, len(at) // 4)
-        if held < FEWEST:
+        held = held_out_of(self.parts, most)
+        if held is None:
             return None
-        split = int(at[order[-held]])
-        before = order[: int(np.searchsorted(at[order], split))]
-        if not len(before):
-            return None
-        rows = []
-        for e in order[-held:]:
-            name, part = parts[of[e]]
-            user = int(part.submissions.user[number[e]])
-            said = None if user < 0 else name_in(name, part.users[user])
-            rows.append((said, part.texts[part.query[number[e]]], name))
-        opens = np.concatenate([part.submissions.opens for _, part in parts])
-        users = np.concatenate([part.submissions.user for _, part in parts])
-        span = int(at[before[-1]]) - int(at[before[0]])
-        return HeldOut(
-            split, rows, bool(opens[before].any()), bool((users[before] >= 0).any()), span
-        )
+        rows = [
+            (None if user is None else name_in(tenant, user), text, tenant)
+            for user, text, tenant in held.rows
+        ]
+        return held._replace(rows=rows)
 
     def kept_back(self) -> dict[str, Any]:
         """Say what would be suggested, and lost, of all users' phrases and of each tenant's."""
