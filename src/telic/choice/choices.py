@@ -85,6 +85,11 @@ class Choices:
         return len(self.chosen)
 
     @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arrays, in their order, as kernels take them."""
+        return self.x, self.offset, self.start, self.chosen, self.group
+
+    @property
     def widest(self) -> int:
         """The largest number of candidates in one choice."""
         return int(np.diff(self.start).max(initial=1))

@@ -84,8 +84,7 @@ class Elastic:
 
         # The slope of a mixture is the mixture of slopes, and that of the chosen is 0.
         def bound(share: float) -> float:
-            mixture = share * p + (1 - share) * chosen
-            return choices.entropy(mixture) - self.conjugate(share * steep)
+            return self.bound(choices, share * p + (1 - share) * chosen, share * steep)
 
         best = scipy.optimize.minimize_scalar(
             lambda share: -bound(share), bounds=(0.0, 1.0), method="bounded"

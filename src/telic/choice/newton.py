@@ -252,19 +252,8 @@ def _moments(
     parts = np.array_split(todo, threads)
 
     def fill(part: np.ndarray) -> None:
-        _moments_by_group(
-            choices.x,
-            choices.offset,
-            choices.start,
-            choices.chosen,
-            choices.group,
-            part,
-            w,
-            np.empty(choices.widest),
-            value,
-            gradient,
-            hessian,
-        )
+        p = np.empty(choices.widest)
+        _moments_by_group(*choices.arrays, part, w, p, value, gradient, hessian)
 
     # The kernel releases the interpreter's lock, so threads really run side by side.
     with ThreadPoolExecutor(threads) as pool:

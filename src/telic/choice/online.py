@@ -91,19 +91,8 @@ def _path(
     l2: float,
     annealed: bool,
 ) -> dict[str, np.ndarray]:
-    path = _walk(
-        choices.x,
-        choices.offset,
-        choices.start,
-        choices.chosen,
-        choices.group,
-        given["initial"],
-        given["center"],
-        step_size,
-        l2,
-        annealed,
-        choices.widest,
-    )
+    weights = given["initial"], given["center"]
+    path = _walk(*choices.arrays, *weights, step_size, l2, annealed, choices.widest)
     return {"path": path}
 
 

@@ -137,18 +137,8 @@ class OnlineRule:
             Steps that were taken before.
         """
         step = step_after(self.step_size, updates, self.schedule == "annealed")
-        online_step(
-            x,
-            relevance,
-            0,
-            len(x),
-            chosen,
-            weights,
-            np.zeros_like(weights),
-            step,
-            self.l2,
-            np.empty(len(x)),
-        )
+        center, p = np.zeros_like(weights), np.empty(len(x))
+        online_step(x, relevance, 0, len(x), chosen, weights, center, step, self.l2, p)
 
 
 @dataclass(frozen=True)

@@ -356,19 +356,10 @@ def replay_feedback(typed, lists, prefixes, phrases, targets, wanted, out):
             while k < target[t]:
                 length = list_start[k + 1] - list_start[k]
                 ids, table = longer(ids, used + length), longer_table(table, used + length)
-                at_list = shown[list_start[k] : list_start[k + 1]]
-                p = prefix[k]
-                used = observe_list(
-                    ids,
-                    table,
-                    used,
-                    at_list,
-                    at_list,
-                    (at[k + 1] - at[k]) / 1e6,
-                    prefix_bytes[prefix_offsets[p] : prefix_offsets[p + 1]],
-                    blob,
-                    offsets,
-                )
+                listed = shown[list_start[k] : list_start[k + 1]]
+                dwell, p = (at[k + 1] - at[k]) / 1e6, prefix[k]
+                text = prefix_bytes[prefix_offsets[p] : prefix_offsets[p + 1]]
+                used = observe_list(ids, table, used, listed, listed, dwell, text, blob, offsets)
                 k += 1
             read_rows(ids, table, used, previous[c], wanted[t], out[row[t]])
             t += 1
