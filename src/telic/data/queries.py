@@ -123,7 +123,7 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
     skipped: dict[str, int] = {}
     numbers: dict[str, int] = {}
     users: dict[str | None, int] = {None: 0}
-    found: dict[str, list[np.ndarray]] = {"query": [], "at": [], "user": [], "count": []}
+    parts: list[tuple[np.ndarray, ...]] = [(np.empty(0),) * 4]
     groups: dict[str, dict[str | None, int]] = {role: {} for role in GROUPS if role in shape.roles}
     placed: dict[str, list[np.ndarray]] = {role: [] for role in groups}
     if groups and ("past" in shape.roles or shape.name.startswith("AOL")):
@@ -144,11 +144,10 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
             new = (rows[1:] != rows[:-1]).any(axis=1)
             last = rows[-1:]
             query, at, user, count = query[new], at[new], user[new], count[new]
-        for name, values in zip(found, (query, at, user, count), strict=True):
-            found[name].append(values)
+        parts.append((query, at, user, count))
+    kinds = "int32", "int64", "int32", "float64"
     query, at, user, count = (
-        np.concatenate([np.empty(0), *found[name]]).astype(kind)
-        for name, kind in zip(found, ("int32", "int64", "int32", "float64"), strict=True)
+        np.concatenate(columns).astype(kind) for kind, *columns in zip(kinds, *parts, strict=True)
     )
     of = {
         role: (list(values), np.concatenate([np.empty(0), *placed[role]]).astype(np.int32))

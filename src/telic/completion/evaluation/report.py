@@ -88,6 +88,12 @@ def feedback_summary(replay: Replay, results: Sequence[Result]) -> Summary:
     found, simulated = findings(results), bool(replay.log.simulated)
     online = [gate for gate in found["gates"] if gate["model"].endswith("adaqac-online")]
     tables = [overview_table(found["rows"], part, simulated=simulated) for part in WORDS]
+
+    def page() -> Report:
+        report = Report("Does implicit feedback help?")
+        add_evaluation(report, log_facts(replay), found)
+        return report
+
     return Summary(
         [*tables, *([gates_table(online)] if online else [])],
         {
@@ -95,7 +101,7 @@ def feedback_summary(replay: Replay, results: Sequence[Result]) -> Summary:
             "rows": accuracy_table(found["rows"]).records(),
             "gates": gates_table(found["gates"]).records(),
         },
-        lambda: evaluation_report(replay, results),
+        page,
     )
 
 
@@ -194,13 +200,6 @@ def gates_table(gates: Rows) -> Table:
         {"relevance": "", "N": "", "model": "", "decision": ""},
         [[gate[key] for key in ("relevance", "candidates", "model", "decision")] for gate in gates],
     )
-
-
-def evaluation_report(replay: Replay, results: Sequence[Result]) -> Report:
-    """Return the report of `telic completion evaluate`."""
-    report = Report("Does implicit feedback help?")
-    add_evaluation(report, log_facts(replay), findings(results))
-    return report
 
 
 def add_evaluation(

@@ -34,6 +34,7 @@ from telic.completion.fit.merged_phrases import (
     FormCounts,
     Gathered,
     HeldOut,
+    histories_of,
 )
 from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, fetched, place, readable, state_of
@@ -340,7 +341,6 @@ class CountedLog(Gathered):
         return self._own([part / "histories.parquet" for part in self._counts.users], entries)
 
     def _own(self, files: list[Place], entries: Entries) -> dict[str, dict]:
-        shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
         table = _joined(files)
         own: dict[str, dict] = {}
         if "first_row" in table.column_names:  # users come in the order in which the log names them
@@ -348,14 +348,7 @@ class CountedLog(Gathered):
             own = {user: {} for user in begins.sort_by("first_row_min")["person"].to_pylist()}
         table = table.sort_by([("us", "ascending"), ("number", "ascending")])
         columns = (table[name].to_pylist() for name in ("person", "form", "text", "weight"))
-        last: dict[tuple[str, str], str] = {}
-        for user, form, text, count in zip(*columns, strict=True):
-            history = own.setdefault(user, {})
-            spelled = shown.get(form) or text
-            before = history.pop(last.get((user, form), spelled), 0.0)
-            history[spelled] = before + count
-            last[user, form] = spelled
-        return own
+        return histories_of(zip(*columns, strict=True), own, entries)
 
     def kept_back(self) -> dict[str, str]:
         """Say what is suggested if k users must have submitted it."""

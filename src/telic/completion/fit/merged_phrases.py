@@ -1,6 +1,6 @@
 """What may be suggested, gathered from lists and query logs: spellings merged, counts added."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +21,8 @@ UNSHOWN = "rows whose id or payload is not shown, their phrase having another's"
 """What a model's facts call them."""
 FEWEST = 50
 """Submissions that are too few to choose weights by."""
+NO_LIST = PhraseList("", pa.nulls(0, pa.string()), None, None, None, {}, np.empty(0, np.int64))
+"""What there is without a list."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,12 @@ class Gathered:
         self.forms: dict[str, int] = {}
         """Folded form → its number."""
         self.listed = listed
-        if listed is not None:
-            self._rows, self._weight, self._distinct = distinct_rows(listed, duplicates)
-            folded = encoded_phrases(listed.phrases.take(pa.array(self._rows)))[1]
-            coded = folded.cast(pa.large_string()).dictionary_encode()
-            self._form_of_row = coded.indices.to_numpy().astype(np.int64)
-            self.forms |= {form: f for f, form in enumerate(coded.dictionary.to_pylist())}
+        self._list = listed = NO_LIST if listed is None else listed
+        self._rows, self._weight, self._distinct = distinct_rows(listed, duplicates)
+        folded = encoded_phrases(listed.phrases.take(pa.array(self._rows)))[1]
+        coded = folded.cast(pa.large_string()).dictionary_encode()
+        self._form_of_row = coded.indices.to_numpy().astype(np.int64)
+        self.forms |= {form: f for f, form in enumerate(coded.dictionary.to_pylist())}
         self.texts: list[str] = []
         """Distinct queries of the logs."""
         self.users: list[str] = []
@@ -155,8 +157,7 @@ class Gathered:
     def in_list(self) -> np.ndarray:
         """Whether the list has each folded form."""
         found = np.zeros(len(self.forms), bool)
-        if self.listed is not None:
-            found[self._form_of_row] = True
+        found[self._form_of_row] = True
         return found
 
     def listed_forms(self) -> set[str]:
@@ -169,30 +170,21 @@ class Gathered:
 
     def entries(self, *, until: int | None = None) -> Entries:
         """Make the entries as of a moment (microseconds since 1970); by default of the end."""
-        counts = self.counts(until=until)
-
-        listed = self.listed
-        phrases, groups = [], 0
-        weight: np.ndarray = np.empty(0)
-        form: np.ndarray = np.empty(0, np.int64)
-        carrier: np.ndarray = np.empty(0, np.int64)
-        unshown: np.ndarray = np.empty(0, np.int64)
-        if listed is not None:
-            contexts = [_ranks(column)[self._rows] for column in listed.contexts.values()]
-            group = _numbered([self._form_of_row, *contexts])
-            groups = int(group.max(initial=-1)) + 1
-            weight = np.bincount(group, self._weight, groups)
-            # The heaviest row of a group gives it its spelling; id and payload come from the
-            # heaviest that has any.
-            order = np.lexsort((np.arange(len(group)), -self._weight, group))
-            first = order[np.unique(group[order], return_index=True)[1]]
-            form = self._form_of_row[first]
-            phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
-            weights = self._weight[self._distinct]
-            carrier, unshown = carriers(listed, group[self._distinct], weights)
+        counts, listed = self.counts(until=until), self._list
+        contexts = [_ranks(column)[self._rows] for column in listed.contexts.values()]
+        group = _numbered([self._form_of_row, *contexts])
+        groups = int(group.max(initial=-1)) + 1
+        weight = np.bincount(group, self._weight, groups)
+        # The heaviest row of a group gives it its spelling; id and payload come from the heaviest
+        # that has any.
+        order = np.lexsort((np.arange(len(group)), -self._weight, group))
+        first = order[np.unique(group[order], return_index=True)[1]]
+        phrases = listed.phrases.take(pa.array(self._rows[first])).to_pylist()
+        weights = self._weight[self._distinct]
+        carrier, unshown = carriers(listed, group[self._distinct], weights)
         more = np.flatnonzero(counts.opened & ~self.in_list)
         phrases += [counts.texts[f] for f in more.tolist()]
-        form = np.concatenate([form, more])
+        form = np.concatenate([self._form_of_row[first], more])
 
         def column(values: pa.Array | None, rows: np.ndarray) -> list[str | None]:
             kept: list[str | None] = [None] * groups
@@ -200,21 +192,16 @@ class Gathered:
                 kept = values.take(pa.array(rows)).to_pylist()
             return kept + [None] * len(more)
 
-        distinct = 0
-        if listed is not None:
-            columns = map(_codes, (listed.phrases, *listed.contexts.values()))
-            distinct = int(_numbered(list(columns)).max(initial=-1)) + 1
-        spellings = distinct + int(counts.spellings[more].sum())
+        columns = map(_codes, (listed.phrases, *listed.contexts.values()))
+        distinct = int(_numbered(list(columns)).max(initial=-1)) + 1
         return Entries(
             phrases,
             np.concatenate([weight, np.zeros(len(more))]) + counts.popular[form],
             counts.recent[form],
-            column(None if listed is None else listed.ids, carrier),
-            column(None if listed is None else listed.payloads, carrier),
-            {}
-            if listed is None
-            else {n: column(of, self._rows[first]) for n, of in listed.contexts.items()},
-            spellings,
+            column(listed.ids, carrier),
+            column(listed.payloads, carrier),
+            {name: column(of, self._rows[first]) for name, of in listed.contexts.items()},
+            distinct + int(counts.spellings[more].sum()),
             counts.shy,
             counts.unnamed,
             unshown,
@@ -256,23 +243,17 @@ class Gathered:
         """
         if not self.users:
             return {}
-        events = self.submissions
-        shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
-        of_text = [shown.get(fold(text)) for text in self.texts]
-        own: dict[str, dict] = {user: {} for user in self.users}
-        last: dict[tuple[int, int], str] = {}
+        events, forms = self.submissions, list(self.forms)
         chosen = events.user >= 0
         if until is not None:
             chosen &= events.at < until
-        for e in np.flatnonzero(chosen):
-            user, text = int(events.user[e]), int(self.query[e])
-            history = own[self.users[user]]
-            key = user, int(events.query[e])
-            spelled = of_text[text] or self.texts[text]
-            before = history.pop(last.get(key, spelled), 0.0)
-            history[spelled] = before + float(events.count[e])
-            last[key] = spelled
-        return own
+        of = np.flatnonzero(chosen)
+        columns = (events.user[of], events.query[of], self.query[of], events.count[of])
+        rows = (
+            (self.users[user], forms[form], self.texts[text], count)
+            for user, form, text, count in zip(*(c.tolist() for c in columns), strict=True)
+        )
+        return histories_of(rows, {user: {} for user in self.users}, entries)
 
     def kept(self) -> dict[int, Kept]:
         """Return what would be suggested if so many users must have submitted a phrase."""
@@ -292,6 +273,24 @@ class Gathered:
             order = np.lexsort((np.arange(len(self.texts)), -counts))[::-1]
             best[self.form_of[order]] = order
         return best
+
+
+def histories_of(
+    rows: Iterable[tuple[str, str, str, float]], own: dict[str, dict], entries: Entries
+) -> dict[str, dict]:
+    """Add submissions, oldest first, to users' own: see `Gathered.histories`.
+
+    Each is a user, a folded form, the text that was submitted, and a count.
+    """
+    shown = {fold(phrase): phrase for phrase in reversed(entries.phrases)}
+    last: dict[tuple[str, str], str] = {}
+    for user, form, text, count in rows:
+        history = own.setdefault(user, {})
+        spelled = shown.get(form) or text
+        before = history.pop(last.get((user, form), spelled), 0.0)
+        history[spelled] = before + count
+        last[user, form] = spelled
+    return own
 
 
 def held_out_of(parts: Mapping[str | None, Gathered], most: int) -> HeldOut | None:

@@ -110,17 +110,17 @@ class Searches:
             raise InputError(f"session_gap is {session_gap}, expected minutes > 0.")
         if min_users < 1:
             raise InputError(f"min_users is {min_users}, expected at least 1.")
-        self.index, number = _catalogue(log)
-        self.number = number
+        self.index, self.number = _catalogue(log)
         named = [i for i, name in enumerate(log.users) if name is not None]
         self.names = [str(log.users[i]) for i in named]
         person = np.full(len(log.users), -1, np.int32)
         person[named] = np.arange(len(named))
-        query, user = number[log.query], person[log.user]
+        query, user = self.number[log.query], person[log.user]
         network = log.groups["network"][1] if "network" in log.groups else None
         columns = log.at, query, user, log.count, log.vouched
-        events = Submissions.gathered([columns], min_users=min_users, network=network)
-        self.submissions = events
+        self.submissions = events = Submissions.gathered(
+            [columns], min_users=min_users, network=network
+        )
         self.at, self.query, self.user = events.at, events.query.astype(np.int32), events.user
         self.count, self.opens = events.count, events.opens
         self.begin, self.asked = self.at, np.ones(len(self.at), bool)
@@ -285,8 +285,7 @@ def _before(at: np.ndarray, user: np.ndarray, gap: int) -> np.ndarray:
     first[1:] = (np.diff(user[by_user]) != 0) | (np.diff(at[by_user]) != 0)
     place = np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
     found = by_user[np.maximum(place - 1, 0)]
-    last = by_user
-    fits = (place > 0) & (user[found] == user[last]) & (at[last] - at[found] <= gap)
+    fits = (place > 0) & (user[found] == user[by_user]) & (at[by_user] - at[found] <= gap)
     before = np.full(len(at), -1, np.int64)
-    before[last] = np.where(fits & (user[last] >= 0), found, -1)
+    before[by_user] = np.where(fits & (user[by_user] >= 0), found, -1)
     return before
