@@ -109,14 +109,8 @@ def _times(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
         one = column[row]
         return (one.cast(pa.string()) if pa.types.is_timestamp(column.type) else one).as_py()
 
-    nulls = times.is_null().to_numpy(zero_copy_only=False)
-    bad.add(
-        nulls,
-        name,
-        "is no time, expected such as 2026-01-31T12:00:00Z",
-        "Correct it.",
-        given,
-    )
+    nulls, why = times.is_null(), "is no time, expected such as 2026-01-31T12:00:00Z"
+    bad.add(nulls.to_numpy(zero_copy_only=False), name, why, "Correct it.", given)
     return times
 
 

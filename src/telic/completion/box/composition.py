@@ -374,11 +374,9 @@ class Composition:
 
     def _number(self, text: str) -> int:
         """Return a text's id in the catalogue, or a number beyond them."""
-        id = self.completer.live.shown_as(text, self._filter)
-        return id if id >= 0 else self._other(text)
-
-    def _other(self, text: str) -> int:
-        number = self._own.others.get(text, self._others.get(text, -1))
+        number = self.completer.live.shown_as(text, self._filter)
+        if number < 0:
+            number = self._own.others.get(text, self._others.get(text, -1))
         if number < 0:
             number = self._others[text] = self._first_other + len(self._other_texts)
             self._other_texts.append(text)
