@@ -48,19 +48,13 @@ class Choices:
     group: np.ndarray = None  # type: ignore[assignment]  # set below
 
     def __post_init__(self) -> None:
-        def put(name: str, array: np.ndarray) -> np.ndarray:
-            object.__setattr__(self, name, array)
-            return array
-
-        x, offset = (
-            put(name, np.ascontiguousarray(getattr(self, name), np.float64))
-            for name in ("x", "offset")
-        )
-        start, chosen = (
-            put(name, positions(name, getattr(self, name))) for name in ("start", "chosen")
-        )
-        group = [0, len(chosen)] if self.group is None else self.group
-        group = put("group", positions("group", group))
+        for name in ("x", "offset"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+        for name in ("start", "chosen"):
+            object.__setattr__(self, name, positions(name, getattr(self, name)))
+        group = [0, len(self.chosen)] if self.group is None else self.group
+        object.__setattr__(self, "group", positions("group", group))
+        x, offset, start, chosen, group = self.arrays
         if x.ndim != 2 or offset.shape != x.shape[:1]:
             raise InputError(
                 f"x has shape {x.shape} and offset {offset.shape}: expected (rows, d) and (rows,)."
