@@ -9,7 +9,7 @@ from typing import Any
 from telic.serve.operation.settings import Settings
 
 
-class Lines(logging.Formatter):
+class PlainLines(logging.Formatter):
     """Lines for people; of an error its type and places alone: its own text may quote a request."""
 
     def formatException(self, ei: Any) -> str:
@@ -41,7 +41,7 @@ def _places(trace: TracebackType | None) -> list[str]:
 
 def log_config(settings: Settings) -> dict[str, Any]:
     """Return `logging.config.dictConfig`'s settings: everything to standard error."""
-    kind: dict[str, Any] = {"()": Lines, "fmt": "%(asctime)s %(levelname)s %(message)s"}
+    kind: dict[str, Any] = {"()": PlainLines, "fmt": "%(asctime)s %(levelname)s %(message)s"}
     if settings.log_json:
         kind = {"()": JsonLines}
     others = {"handlers": ["stderr"], "level": "WARNING", "propagate": False}
