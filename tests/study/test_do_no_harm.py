@@ -159,6 +159,11 @@ def made_up(after, gain):
     return Case("readers", after, 0, 0.5, dict.fromkeys(do_no_harm.experiments.MODELS, gains), 10)
 
 
+def test_where_nobody_gains_there_is_nothing_to_judge():
+    with pytest.raises(InputError, match="0 models gain and 0 lose"):
+        judge([made_up("no change", 0.0)], None)
+
+
 def test_a_rule_is_judged_by_what_it_keeps_and_loses_after_the_change():
     cases = [made_up("no change", 0.1), made_up("inattentive", -0.2)]
     bare, served = judge(cases, None), judge(cases, RULE)

@@ -17,6 +17,7 @@ from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.learning import do_no_harm
 from telic.completion.learning.adaqac import CAREFUL
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Replay
+from telic.errors import InputError
 from telic.evaluate import paired_t_test
 from telic.simulate import (
     SETTINGS,
@@ -193,7 +194,10 @@ class Verdict(NamedTuple):
 
 
 def judge(cases: Iterable[Case], rule: Rule | None) -> Verdict:
-    """Judge a rule, or that there is none, on the submissions after the change."""
+    """Judge a rule, or that there is none, on the submissions after the change.
+
+    InputError if nobody gains, or nobody loses, so that there is nothing to keep or to lose.
+    """
     kept, lost = [], []
     for case, model in product(cases, MODELS):
         gains = case.gains[model]
@@ -203,6 +207,11 @@ def judge(cases: Iterable[Case], rule: Rule | None) -> Verdict:
             kept.append((left / bare, bare))
         elif bare < 0:
             lost.append(-left)
+    if not kept or not lost:
+        raise InputError(
+            f"after the changes {len(kept)} models gain and {len(lost)} lose, expected one of each "
+            "at least. Take more users, fits or seeds."
+        )
     share, weight = np.array(kept).T
     return Verdict(float(np.average(share, weights=weight)), float(np.mean(lost)), max(lost))
 
