@@ -152,6 +152,34 @@ def test_wrong_propensities_are_noticed():
     assert wrong.high < 1
 
 
+@pytest.mark.parametrize("share", [0.5, 0.05])
+def test_right_propensities_are_right_however_much_some_users_search(share):
+    """Each user is drawn into an arm once; one in a hundred then searches hundreds of times."""
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(300):
+        second = rng.random(100) < share
+        user = np.repeat(np.arange(100), np.minimum(rng.zipf(1.7, 100), 1000))
+        propensity = np.where(second, share, 1 - share)[user]
+        found = mean_weight(propensity, second[user], user, level=0.999)
+        wrong += second.any() and not found.low <= 1 <= found.high
+    assert wrong <= 3
+
+
+def test_an_arm_in_which_people_search_more_has_right_propensities():
+    """Forty of eighty are in each arm, and those of the second search three times as often."""
+    user = np.repeat(np.arange(80), np.tile([1, 3], 40))
+    found = mean_weight(np.full(len(user), 0.5), user % 2 == 1, user)
+    assert found.value == pytest.approx(1)
+
+
+def test_weights_that_are_one_or_nothing_have_an_interval():
+    user = np.array([0, 0, 1, 2])
+    always = mean_weight(np.full(4, 0.5), np.full(4, 0.5), user)
+    assert (always.value, always.high) == (1, 1)
+    never = mean_weight(np.full(4, 0.5), np.zeros(4), user)
+    assert (never.value, never.low, never.high) == (0, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

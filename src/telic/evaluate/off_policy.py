@@ -4,13 +4,14 @@ Inverse propensity scoring: Horvitz and Thompson (JASA 47, 1952); its self-norma
 Swaminathan and Joachims (NeurIPS 2015); doubly robust: Dudík, Langford and Li (ICML 2011).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 
 from telic.errors import InputError
 from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.wilson import wilson_interval
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,24 @@ def mean_weight(
 
     The control of a log: an interval without 1 says that choices were not made with the
     probabilities that stand there, and then no estimate from them means anything.
+
+    It is a mean of groups' means. Who is drawn once and chooses a thousand times tells of one draw,
+    and may choose more often because of it. The interval is Wilson's for a share of the largest
+    weight, of as many items as vary like these groups: a few that were drawn against the odds would
+    have too small a spread.
     """
-    return ips(np.ones(len(propensity)), propensity, target, group, level=level)
+    _, weight, codes = _weights(np.ones(len(propensity)), propensity, target, group)
+    each = np.bincount(codes, weight) / np.bincount(codes)
+    value, groups, most = float(each.mean()), len(each), weight.max()
+    found = _with_interval(value, (each - value) / groups, _effective(weight), groups, level)
+    if groups < 2 or not most:
+        return found
+    # As many items of a share have a half width like that of `found`.
+    z, half = scipy.stats.norm.ppf(0.5 + level / 2), found.high - value
+    items = z**2 * value * (most - value) / half**2 if half else np.inf
+    share, items = min(value / most, 1.0), float(np.clip(items, 1, len(weight)))
+    low, high = wilson_interval(share, items, level=level)
+    return replace(found, low=low * most, high=high * most)
 
 
 def _weights(

@@ -7,14 +7,14 @@ from telic.errors import InputError
 from telic.evaluate.confidence_level import checked_level
 
 
-def wilson_interval(share: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
+def wilson_interval(share: float, n: float, *, level: float = 0.95) -> tuple[float, float]:
     """Return Wilson's interval of a share, within [0, 1]; of a share of 0 or 1, too, it has width.
 
     Parameters
     ----------
     share : float in [0, 1]
         How many of the items are hits, as a share.
-    n : int
+    n : float
         Items, at least one; they are independent.
     level : float in (0, 1)
         Coverage of the interval.

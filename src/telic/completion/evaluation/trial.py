@@ -22,7 +22,7 @@ from telic.report.table import Table
 
 MEASURES = ("acceptance", "MRR", "keystrokes saved")
 CERTAIN = 0.999
-"""Level of the intervals of weights: of right trials one in a thousand is called wrong, no more."""
+"""Level of the intervals of weights: of a thousand right trials about one is called wrong."""
 
 
 @dataclass(frozen=True)
