@@ -10,6 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 
+from telic.data.ubi import read_ubi
 from telic.serve.operation.metrics import Seen
 from telic.serve.state.composition_recorder import Recorder
 from telic.serve.state.group_commit import Journal
@@ -114,6 +115,22 @@ def test_a_client_may_begin_to_tell_its_time_later(make, clock, completer):
     compositions.suggest("sa", "u", "c", client=7.0)
     found = compositions.suggest("sal", "u", "c", client=7.5)
     assert found == directly(completer, [("s", 0.0), ("sa", 1.0), ("sal", 1.5)])
+
+
+@pytest.mark.parametrize("jump", [1e5, 1e9, 1e12])
+def test_a_clock_that_jumps_dates_nothing_beyond_an_idle_composition(make, tmp_path, jump):
+    box = make(idle_seconds=600.0)
+    box.compositions._recorder = recorder = Recorder(tmp_path / "log")
+    recorder.start()
+    (typing,) = box.run(box.compositions.open("u", "c", consent=True))
+    box.compositions.suggest(typing, "s", client=0.0)
+    box.compositions.suggest(typing, "so", client=jump)
+    box.run(box.compositions.submit("soup", "u", "c"))
+    recorder.close()
+    row = read_ubi(tmp_path / "log")[0].to_pylist()[0]
+    first, last = (stroke["at"] for stroke in row["keystrokes"])
+    assert (last - first).total_seconds() == pytest.approx(600, abs=1)
+    assert row["submitted_at"] >= last
 
 
 def test_a_request_that_comes_twice_is_one_keystroke(make, completer):

@@ -78,14 +78,18 @@ class OpenComposition:
     """The list of phrases that it is of, and how often that had changed."""
     recording: Recording | None = None
 
-    def seconds(self, client: float | None, now: float) -> float:
-        """Return seconds since opening, by the client's clock if it gives one."""
+    def seconds(self, client: float | None, now: float, *, ahead: float) -> float:
+        """Return seconds since opening, by the client's clock if it gives one.
+
+        A clock that jumps ahead of the server's is believed up to so many seconds: what is
+        submitted centuries later would leave nobody anything recent in a log.
+        """
         elapsed = now - self.opened
         if client is None:
             return elapsed
         if self.client_zero is None:
             self.client_zero = client - elapsed
-        return client - self.client_zero
+        return min(client - self.client_zero, elapsed + ahead)
 
 
 class OpenCompositions:
@@ -273,7 +277,7 @@ class OpenCompositions:
             return self._begun_again(typing).listed(query, at=0.0, show=SHOWN)
         if not any(typing.composition.completer is each for each in (self.completer, self._before)):
             typing.composition = self._begun_again(typing)  # its list is changed no more
-        at = typing.seconds(client, self._clock())
+        at = typing.seconds(client, self._clock(), ahead=self._settings.idle_seconds)
         if typing.keystrokes and at < typing.at:
             return self._begun_again(typing).listed(query, at=0.0, show=SHOWN)
         if typing.keystrokes == self._settings.max_keystrokes:
