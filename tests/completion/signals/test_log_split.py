@@ -105,6 +105,28 @@ def test_exchanged_sessions_are_other_peoples_and_keep_their_number(make_log):
         assert sorted(other.before[rows]) == sorted(searches.before[rows])
 
 
+@pytest.mark.parametrize("most", [0.5, 0.9, 1.0])
+def test_who_makes_most_of_the_log_gets_no_session_of_his_own_back(most):
+    rng, rows = np.random.default_rng(0), 2000
+    user = np.where(rng.random(rows) < most, 0, rng.integers(0, 8, rows)).astype(np.int32)
+    log = QueryLog(
+        ["tea", "ten"],
+        rng.integers(0, 2, rows).astype(np.int32),
+        60_000_000 * np.arange(rows),
+        list("abcdefgh"),
+        user,
+        np.ones(rows),
+    )
+    searches = Searches(log, min_users=1)
+    searches.__dict__["part"] = np.full(rows, TESTED, np.int8)
+    other = searches.shuffled_sessions()
+    had = other.before >= 0
+    assert (searches.user[other.before[had]] != searches.user[had]).all()
+    # As many of the others' as there are find somebody to exchange with, or nearly.
+    others = (searches.before >= 0) & (searches.user > 0)
+    assert had.sum() >= 1.5 * others.sum()
+
+
 def test_exchanged_times_keep_who_submitted_what(make_log):
     searches = Searches(make_log(2, rows=400, users=20))
     lengths = dict(zip(searches.query.tolist(), searches.longest.tolist(), strict=True))

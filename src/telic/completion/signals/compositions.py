@@ -97,13 +97,13 @@ class Compositions(Searches):
         """Return the control in which the apps are another user's: they must be worth nothing.
 
         Compositions before which some app was opened exchange their apps among themselves, within
-        the same part of the split. Everything else stays.
+        the same part of the split; of whom there is nobody else to get any from has none.
+        Everything else stays.
         """
-        other = copy(self)
-        whose = self._exchanged(self.opened.last > self.opened.first, 6)
-        other.opened = self._known_since(
-            self.opened.first[whose], self.opened.last[whose], self.opened.app
-        )
+        other, opened = copy(self), self.opened
+        whose = self._exchanged(opened.last > opened.first, 6)
+        first, last = (np.where(whose >= 0, ends[whose], 0) for ends in opened[:2])
+        other.opened = self._known_since(first, last, opened.app)
         return other
 
     def _last(self, gap: int | None) -> np.ndarray:

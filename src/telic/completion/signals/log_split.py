@@ -211,16 +211,17 @@ class Searches:
         """Return the control in which each session is another user's: it must be worth nothing.
 
         Submissions that have one before them exchange it among themselves, within the same part
-        of the split. Everything else stays.
+        of the split; of whom there is nobody else to get one from has none. Everything else stays.
         """
-        other = copy(self)
-        other.before = self.before[self._exchanged(self.before >= 0, 1)]
+        other, whose = copy(self), self._exchanged(self.before >= 0, 1)
+        other.before = np.where(whose >= 0, self.before[whose], -1)
         return other
 
     def _exchanged(self, which: np.ndarray, stream: int) -> np.ndarray:
         """Return for each submission the one that it gets something of; most get their own.
 
-        Those of `which` get it of another user, within the same part of the split.
+        Those of `which` get it of another user, within the same part of the split; of none, -1,
+        where one user has most of a part.
         """
         rng = np.random.default_rng([self.seed, stream])
         whose = np.arange(len(self))
@@ -233,7 +234,7 @@ class Searches:
                     break
                 mixed = np.union1d(own, rng.integers(len(rows), size=len(own)))
                 given[mixed] = given[rng.permutation(mixed)]
-            whose[rows] = given
+            whose[rows] = np.where(self.user[given] == self.user[rows], -1, given)
         return whose
 
     def shuffled_times(self) -> Self:
