@@ -217,7 +217,11 @@ def test_the_flat_arrays_hold_what_the_rows_held(rows):
         row
         | {
             "keystrokes": [k | {"suggestions": k["suggestions"] or []} for k in row["keystrokes"]],
-            "opened": sorted(row["opened"] or [], key=lambda entry: entry["at"], reverse=True),
+            "opened": sorted(
+                sorted(row["opened"] or [], key=lambda entry: entry["app"]),
+                key=lambda entry: entry["at"],
+                reverse=True,
+            ),
         }
         for row in sorted(rows, key=lambda row: row["submitted_at"])
     ]

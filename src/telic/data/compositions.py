@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from telic.data.composition_rows import (
     BadRows,
@@ -68,7 +69,7 @@ class CompositionLog:
     opened_start: np.ndarray
     """int64 (n + 1,): as `installed_start`, for openings before the first keystroke."""
     opened_app: np.ndarray
-    """int32: position in `apps`; the latest opening first."""
+    """int32: position in `apps`; the latest opening first, those of one moment by name."""
     opened_at: np.ndarray
     """int64: microseconds since 1970, UTC."""
     simulated: bool
@@ -161,7 +162,9 @@ def _log(
     app = apps.indices.to_numpy(zero_copy_only=False).astype(np.int32)
     opened_at, owner = micros_of(parts.opened_at), owners_of(parts.opened_start)
     installed = take_ranges(parts.installed_start, order)
-    latest_first = np.lexsort((-opened_at, owner))
+    # Of one moment by name, as a service has them: which is listed first says nothing.
+    by_app = pc.rank(parts.opened, tiebreaker="dense").to_numpy().astype(np.int64)
+    latest_first = np.lexsort((by_app, -opened_at, owner))
     opened = latest_first[take_ranges(parts.opened_start, order)]
     return CompositionLog(
         users=[names[i] for i in by_name],

@@ -10,6 +10,7 @@ from tests.reference.signals import Oracle
 from telic.completion import Completer, Phone, fold
 from telic.completion.evaluation.compare import walk as typed_again
 from telic.completion.fit.from_searches import completer_of_searches
+from telic.completion.learning.phone_ranker import phone_of
 from telic.completion.signals import FEATURES, STATIC, controls, learn, lessons_of, measured
 from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.groups import APPS, GROUPS
@@ -103,6 +104,15 @@ def test_what_is_opened_lately_counts_once_and_the_last_first():
     assert names == [["a", "b"], [f"app {i}" for i in range(MOST_OPENED)]]
     nearer = prepared(searches.log, minutes=5.0)
     assert (nearer.opened.last - nearer.opened.first).tolist() == [1, 4]
+
+
+def test_apps_of_one_moment_come_by_name_in_a_log_as_in_a_service():
+    given = [("b", 3.0), ("é", 3.0), ("a", 3.0), ("c", 1.0)]
+    searches = prepared(log_of([("ann", 0.0, "tea", given), ("ben", 90.0, "tea", given[::-1])]))
+    apps = [searches.apps[a] for a in searches.opened.app]
+    assert apps == ["c", "a", "b", "é"] * 2
+    served = phone_of({app: i for i, app in enumerate(apps[:4])}, {}, given, minutes=30.0)
+    assert served.order.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("others", [0, 1])
