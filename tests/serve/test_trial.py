@@ -116,6 +116,67 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
         assert message in err
 
 
+def one_of_each_kind(**changes):
+    """What a log of both kinds has: a composition in each arm, and one of an interleaved list."""
+    at = pa.timestamp("us", "UTC")
+    stroke = pa.struct(
+        [("at", at), ("prefix", pa.string()), ("suggestions", pa.list_(pa.string()))]
+    )
+    strokes = [{"at": 0, "prefix": "te", "suggestions": ["ten", "tea"]}]
+    given = {
+        "user": (["ann", "ben", "eve"], pa.string()),
+        "composition": (["1", "2", "3"], pa.string()),
+        "query": (["ten"] * 3, pa.string()),
+        "submitted_at": ([1] * 3, at),
+        "selected": ([1] * 3, pa.int16()),
+        "keystrokes": ([strokes] * 3, pa.list_(stroke)),
+        "arm": (["a", "b", None], pa.string()),
+        "propensity": ([0.5] * 3, pa.float64()),
+        "teams": ([None, None, "10"], pa.string()),
+    }
+    columns = {name: changes.get(name, values) for name, (values, _) in given.items()}
+    return pa.table({name: pa.array(columns[name], kind) for name, (_, kind) in given.items()})
+
+
+@pytest.mark.parametrize("rows", [slice(0, 2), slice(2, 3)], ids=["arms", "interleaved"])
+def test_a_part_of_a_log_of_both_kinds_may_hold_one(rows, tmp_path, monkeypatch, capsys):
+    table = one_of_each_kind()
+    pq.write_table(table.take(list(range(3))[rows]), tmp_path / "part.parquet")
+    monkeypatch.setattr(
+        sys, "argv", ["telic", "completion", "trial", str(tmp_path / "part.parquet"), "--json"]
+    )
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert (end.value.code or 0, err) == (0, "")
+    assert ("values" in json.loads(out)) == (rows == slice(0, 2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": ["ten", None, "ten"]}, "row 2: column 'query': is null"),
+        ({"keystrokes": [[]] * 3}, "row 1: column 'keystrokes': is empty"),
+        ({"teams": [None, None, "1x"]}, "teams: expected 0 or 1"),
+    ],
+)
+def test_the_command_says_where_a_table_is_none(changes, message, tmp_path, monkeypatch, capsys):
+    pq.write_table(one_of_each_kind(**changes), tmp_path / "log.parquet")
+    monkeypatch.setattr(
+        sys, "argv", ["telic", "completion", "trial", str(tmp_path / "log.parquet")]
+    )
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_who_was_shown_no_list_typed_in_full():
+    strokes = [[{"at": 0, "prefix": "te", "suggestions": None}]] * 3
+    found = judge_trial(one_of_each_kind(keystrokes=strokes, selected=[None] * 3))
+    assert found.observed["MRR"].value == 0
+
+
 def table_of(trial, propensity):
     """What `read_ubi` gives of a trial, in which everybody typed the query."""
     n = len(trial.user)

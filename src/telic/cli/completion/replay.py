@@ -70,8 +70,13 @@ def trial(
     refuse_twice(recorded)
     tables = [_recorded(path) for path in recorded]
     table = pa.concat_tables(tables, promote_options="default")
-    mixed = judge_interleaving(table) if "teams" in table.column_names else None
-    if mixed and "arm" not in table.column_names:
+    # A part of a log may have the columns of the whole and nothing in them.
+    arms, teams = (
+        name in table.column_names and table[name].null_count < len(table)
+        for name in ("arm", "teams")
+    )
+    mixed = judge_interleaving(table) if teams else None
+    if mixed and not arms:
         if as_json:
             print_json(mixed.facts())
         else:
@@ -104,6 +109,7 @@ def _recorded(path: Path) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from telic.data import read_compositions
     from telic.data.tables import no_such_file
     from telic.data.ubi import read_ubi
 
@@ -122,4 +128,5 @@ def _recorded(path: Path) -> "pa.Table":
                 f"{path}: has arms, but no column {name!r}. Name what telic completion export-log "
                 "made of a service's records."
             )
+    read_compositions(path)  # says where what is in it is none
     return table

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from telic.completion.engine.folding import place_among
 from telic.errors import InputError
@@ -226,9 +227,13 @@ def judge_interleaving(compositions: pa.Table) -> InterleavingResult:
     InputError
         If no list was drawn from two orders.
     """
-    if "teams" not in compositions.column_names:
+    table = compositions.slice(0, 0)
+    if "teams" in compositions.column_names:
+        table = compositions.filter(compositions["teams"].is_valid())
+    if not len(table):
         raise InputError("no list was interleaved. Serve with --record FOLDER --interleave SHARE.")
-    table = compositions.filter(compositions["teams"].is_valid())
+    if not pc.all(pc.match_substring_regex(table["teams"], "^[01]*$")).as_py():
+        raise InputError("teams: expected 0 or 1 for each suggestion, as a service records them.")
     credit = []
     for place, teams in zip(table["selected"].to_pylist(), table["teams"].to_pylist(), strict=True):
         # By place: who submits what was taken may spell it otherwise. What is beyond the teams
@@ -251,7 +256,7 @@ def _rewards(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = zip(table["query"].to_pylist(), table["keystrokes"].to_pylist(), strict=True)
     for i, (query, keystrokes) in enumerate(rows):
         last = keystrokes[-1]
-        shown = last["suggestions"]
+        shown = last["suggestions"] or []
         if (place := place_among(query, shown)) >= 0:
             reciprocal[i] = 1 / (place + 1)
         if accepted[i]:
