@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from dataclasses import fields, is_dataclass, replace
-from functools import partial, wraps
+from functools import partial, update_wrapper
 from itertools import pairwise
 from pathlib import Path
 
@@ -382,6 +382,8 @@ def same(one, other):
     if is_dataclass(one):
         names = [part.name for part in fields(one)]
         return all(same(getattr(one, name), getattr(other, name)) for name in names)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     return one == other
@@ -1022,25 +1024,28 @@ def test_risk_and_the_attack_over_ranges_of_targets(engine, joint, tmp_path):
         attack(auxiliary, network, executor=engine)
 
 
+class Failing:
+    """Work that fails for every range but the first beyond distance 1; its job stays the same."""
+
+    def __init__(self, work, failed):
+        update_wrapper(self, work)
+        self.work, self.failed = work, failed
+
+    def __call__(self, given, *more):
+        part = more[-2]
+        here = given.folder.name if hasattr(given, "folder") else more[0]
+        if part.start and not here.endswith("-1"):
+            self.failed.append(part)
+            raise ValueError("a poisoned range")
+        self.work(given, *more)
+
+
 @pytest.fixture
 def failed(monkeypatch):
     """Let every range of nodes, or of targets, but the first fail beyond distance 1."""
     ranges_that_failed = []
-
-    def failing(work):
-        @wraps(work)
-        def fail(given, *more):
-            part = more[-2]
-            here = given.folder.name if hasattr(given, "folder") else more[0]
-            if part.start and not here.endswith("-1"):
-                ranges_that_failed.append(part)
-                raise ValueError("a poisoned range")
-            work(given, *more)
-
-        return fail
-
     for module, name in ((views_in_pieces, "_add_range"), (dehin_in_pieces, "_refine_targets")):
-        monkeypatch.setattr(module, name, failing(getattr(module, name)))
+        monkeypatch.setattr(module, name, Failing(getattr(module, name), ranges_that_failed))
     return ranges_that_failed
 
 
