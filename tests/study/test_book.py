@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from telic.cli import app
 from telic.report import Report, Table
 from telic.study import book
-from telic.study.chapter6.published import core_scores
+from telic.study.chapter6.published import recognition_scores
 from telic.study.claims import Claim, Found, Printed, Value, Verdict
 from telic.study.sources import LEFT_OUT, SOURCES
 
@@ -44,7 +44,7 @@ def test_a_claim_is_tried_or_says_why_not():
 def test_published_f1_is_that_of_published_precision_and_recall(name):
     off = {
         (label, place)
-        for (label, place), (precision, recall, f1) in core_scores(name).items()
+        for (label, place), (precision, recall, f1) in recognition_scores(name).items()
         if abs(2 * precision * recall / (precision + recall) - f1) > 0.011
     }
     assert off == MISPRINTED[name]
@@ -52,7 +52,7 @@ def test_published_f1_is_that_of_published_precision_and_recall(name):
 
 MISPRINTED = {
     "Table 6.7": {("Neonatal-Perinatal Medicine", 1)},
-    "Table 6.8": set(),
+    "Table 6.8": {("de facto", 2)},
     "Table 6.9": set(),
 }
 """F1 scores that the dissertation prints otherwise."""

@@ -9,11 +9,10 @@ from telic.study.chapter6.published import (
     PUBLISHED_CONTRAST,
     PUBLISHED_COUNTS,
     PUBLISHED_FINE_COUNTS,
-    PUBLISHED_RECOGNITION,
     PUBLISHED_TOPICS,
-    core_scores,
+    recognition_scores,
 )
-from telic.study.chapter6.tables import ENOUGH
+from telic.study.chapter6.tables import ENOUGH, MEAN, MEASURES
 from telic.study.claims import (
     Cases,
     Claim,
@@ -30,8 +29,6 @@ FOUR = CLASSIFIERS[1:]
 RECOGNITION = ("Table 6.7", "Table 6.8", "Table 6.9")
 TEST = "5×2cv F"
 """The test that is valid for ten scores of five rounds; a paired t-test over them is not."""
-MEASURES = ("precision", "recall", "F1")
-MEAN = "mean of core classes"
 
 
 def _found(tables: Tables, discovery: str, hidden: tuple[str, ...]) -> Found:
@@ -121,7 +118,8 @@ def _significant(name: str, published: int) -> Claim:
 
 
 def _by_svm(name: str) -> Claim:
-    own, core = (scores[-1][-1] for scores in PUBLISHED_RECOGNITION[name])
+    scores, svm = recognition_scores(name), FOUR.index("SVM")
+    own, core = (scores[words, svm][-1] for words in (DE_FACTO, MEAN))
     return Claim(
         name,
         "F1 of the specialty less that of the core classes, by the SVM, points",
@@ -190,14 +188,8 @@ CLAIMS = (
 
 def _recognition(name: str) -> Printed:
     cells = {
-        (words, f"{classifier}, {measure}"): value / 100
-        for words, by_classifier in zip((DE_FACTO, MEAN), PUBLISHED_RECOGNITION[name], strict=True)
-        for classifier, scores in zip(FOUR, by_classifier, strict=True)
-        for measure, value in zip(MEASURES, scores, strict=True)
-    }
-    cells |= {
         (label, f"{FOUR[place]}, {measure}"): value / 100
-        for (label, place), scores in core_scores(name).items()
+        for (label, place), scores in recognition_scores(name).items()
         for measure, value in zip(MEASURES, scores, strict=True)
     }
 

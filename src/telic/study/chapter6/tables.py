@@ -13,7 +13,7 @@ from telic.specialty.report.tables import CAUGHT, caught_rows
 from telic.study.chapter6.published import (
     PUBLISHED_CONTRAST,
     PUBLISHED_COUNTS,
-    PUBLISHED_RECOGNITION,
+    recognition_scores,
 )
 
 Found = dict[str, Any]
@@ -21,6 +21,8 @@ PERCENT, SCORES = "100 .1f", "100 {:.1f} / {:.1f} / {:.1f}"
 SAID = {CHOSEN: "chosen in training halves", PRINTED: "as printed"}
 ENOUGH = 0.8
 """F1 from which a hidden specialty counts as found."""
+MEASURES = ("precision", "recall", "F1")
+MEAN = "mean of core classes"
 
 
 def counts_table(counts: dict[str, int]) -> Table:
@@ -121,22 +123,24 @@ def paths_table(found: dict[str, Found]) -> Table:
 def recognition_tables(name: str, found: Found) -> list[Table]:
     """Return one of Tables 6.7 to 6.9: scores, those of the core classes, tests, pipelines."""
     classifiers = found["classifiers"]
-    published = dict(zip(classifiers, zip(*PUBLISHED_RECOGNITION[name], strict=True), strict=True))
+    published = recognition_scores(name)
     scores = Table(
         f"{name}: recognition of “{found['name']}” ({found['users']} users)",
         {
             "class": "",
             "classifier": "",
-            **dict.fromkeys(("precision", "recall", "F1"), PERCENT),
-            **{f"published {measure}": PERCENT for measure in ("precision", "recall", "F1")},
+            **dict.fromkeys(MEASURES, PERCENT),
+            **{f"published {measure}": PERCENT for measure in MEASURES},
             "F1 in shuffled data": PERCENT,
         },
         [
-            [words, classifier, *ours, *(v / 100 for v in published[classifier][k]), nothing]
-            for k, words in enumerate((DE_FACTO, "mean of core classes"))
-            for classifier, one in classifiers.items()
+            [words, classifier, *ours, *(v / 100 for v in published[words, place]), nothing]
+            for words in (DE_FACTO, MEAN)
+            for place, (classifier, one) in enumerate(classifiers.items())
             for ours, nothing in [
-                (one["scores"][DE_FACTO], one["shuffled_f1"]) if k == 0 else (one["core"], None)
+                (one["scores"][words], one["shuffled_f1"])
+                if words == DE_FACTO
+                else (one["core"], None)
             ]
         ],
         note="In shuffled data: as many users of largest share of a topic.",
