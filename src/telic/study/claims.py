@@ -346,6 +346,17 @@ def judge(
     return Judged(claim, found, verdict, TOO_WIDE if verdict == Verdict.UNTESTED else "")
 
 
+def by_row(
+    published: Mapping[str, Sequence[float]], columns: Sequence[str]
+) -> dict[tuple[str, str], float]:
+    """Return rows of percentages as the cells of `Printed`."""
+    return {
+        (row, column): value / 100
+        for row, values in published.items()
+        for column, value in zip(columns, values, strict=True)
+    }
+
+
 @dataclass(frozen=True)
 class Printed:
     """A published table, number by number beside ours.

@@ -6,8 +6,13 @@ from typing import Any
 from telic.completion.fit.models import MODELS
 from telic.completion.learning.adaqac import CAREFUL, PAPER
 from telic.completion.learning.relevance import NAMES
-from telic.study.chapter2.published import PUBLISHED, PUBLISHED_BY_LENGTH, PUBLISHED_SUCCESS
-from telic.study.claims import Cases, Claim, Effect, Found, Printed, Tables, Value, cases
+from telic.study.chapter2.published import (
+    PUBLISHED,
+    PUBLISHED_ACCURACY,
+    PUBLISHED_BY_LENGTH,
+    RANGES,
+)
+from telic.study.claims import Cases, Claim, Effect, Found, Printed, Tables, Value, by_row, cases
 
 LAST = "SIMULATED people. Accuracy in percent at the last keystroke"
 EVERY = "SIMULATED people. MRR at every keystroke"
@@ -58,7 +63,7 @@ def _middle(tables: Tables) -> Found:
     true = []
     for name in NAMES:
         row = tables.row(LENGTHS, relevance=name, protocol=CAREFUL.name, model=BATCH)
-        gains = {at: row[at][1] for at in PUBLISHED_BY_LENGTH if at != "all" and row[at]}
+        gains = {at: row[at][1] for at in RANGES if at != "all" and row[at]}
         true.append(max(gains, key=gains.__getitem__) == MIDDLE)
     return cases(true)
 
@@ -178,14 +183,7 @@ CLAIMS = (
 )
 
 
-def _success(measure: str) -> Printed:
-    published = PUBLISHED if measure == "MRR" else PUBLISHED_SUCCESS[measure]
-    cells = {
-        (relevance, model): value / 100
-        for relevance, values in published.items()
-        for model, value in zip(MODELS, values, strict=True)
-    }
-
+def _accuracy(measure: str) -> Printed:
     def ours(tables: Tables, relevance: str, model: str) -> float | None:
         return _last(tables, model, CAREFUL.name, relevance)[measure]
 
@@ -194,26 +192,19 @@ def _success(measure: str) -> Printed:
         f"Tables 2.3 and 2.4: {measure} in percent (ours simulated, careful protocol)",
         "relevance",
         "100 .2f",
-        cells,
+        by_row(PUBLISHED_ACCURACY[measure], MODELS),
         ours,
     )
 
 
-def _by_length(model: str, place: int) -> Printed:
+def _by_length(model: str) -> Printed:
     def ours(tables: Tables, relevance: str, length: str) -> float | None:
         row = tables.row(LENGTHS, relevance=relevance, protocol=CAREFUL.name, model=model)
         return row[length] and row[length][0]
 
-    cells = {
-        (relevance, length): values[place] / 100
-        for length, of in PUBLISHED_BY_LENGTH.items()
-        for relevance, values in of.items()
-    }
+    cells = by_row(PUBLISHED_BY_LENGTH[model], RANGES)
     title = f"Table 2.5: MRR of {model} by characters typed, in percent (ours simulated, careful)"
     return Printed(("Table 2.5",), title, "relevance", "100 .2f", cells, ours)
 
 
-PRINTED = (
-    *map(_success, ("MRR", "SR@1", "SR@2", "SR@3")),
-    *(_by_length(model, place) for place, model in enumerate((STATIC, BATCH, ONLINE))),
-)
+PRINTED = (*map(_accuracy, PUBLISHED_ACCURACY), *map(_by_length, PUBLISHED_BY_LENGTH))

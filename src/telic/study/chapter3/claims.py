@@ -6,10 +6,10 @@ from itertools import pairwise
 from telic.completion.learning.relevance import NAMES
 from telic.study.chapter3.published import (
     PUBLISHED,
+    PUBLISHED_ACCURACY,
     PUBLISHED_DISTINCT,
     PUBLISHED_GAP,
     PUBLISHED_SHARE,
-    PUBLISHED_SUCCESS,
 )
 from telic.study.chapter3.tables import REAL_PAIRS
 from telic.study.claims import (
@@ -23,6 +23,7 @@ from telic.study.claims import (
     Printed,
     Tables,
     Value,
+    by_row,
     cases,
 )
 
@@ -180,18 +181,12 @@ CLAIMS = (
 
 
 def _accuracy(measure: str) -> Printed:
-    published = PUBLISHED if measure == "MRR" else PUBLISHED_SUCCESS[measure]
-
     def ours(tables: Tables, relevance: str, model: str) -> float | None:
         return tables.row(EVERY, relevance=relevance, model=model)[measure]
 
-    cells = {
-        (relevance, model): value / 100
-        for relevance, values in published.items()
-        for model, value in zip(MODELS, values, strict=True)
-    }
+    cells = by_row(PUBLISHED_ACCURACY[measure], MODELS)
     title = f"Table 3.5: {measure} at every keystroke in percent (ours simulated)"
     return Printed(("Table 3.5",), title, "relevance", "100 .2f", cells, ours)
 
 
-PRINTED = tuple(map(_accuracy, ("MRR", "SR@1", "SR@2", "SR@3")))
+PRINTED = tuple(map(_accuracy, PUBLISHED_ACCURACY))

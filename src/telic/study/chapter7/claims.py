@@ -18,7 +18,7 @@ from telic.study.chapter7.published import (
     PUBLISHED_PROFILES,
     PUBLISHED_RISK,
 )
-from telic.study.chapter7.tables import BY_DISTANCE
+from telic.study.chapter7.tables import BY_DISTANCE, distances_of
 from telic.study.claims import (
     Cases,
     Claim,
@@ -28,6 +28,7 @@ from telic.study.claims import (
     Printed,
     Tables,
     Value,
+    by_row,
     cases,
 )
 
@@ -200,7 +201,7 @@ CLAIMS = (
     Claim(
         "Table 7.4",
         "a complete graph lowers precision at density 0.01, distance 3, points",
-        Effect((PUBLISHED_COMPLETE[0.01][-1] - PUBLISHED_PLAIN[0.01][-1]) / 100, "100 +.1f"),
+        Effect((PUBLISHED_COMPLETE["0.01"][-1] - PUBLISHED_PLAIN["0.01"][-1]) / 100, "100 +.1f"),
         _loss_of_complete,
     ),
     Claim(
@@ -255,13 +256,9 @@ def _of_density(tables: Tables, density: str, at: str, title: str) -> float | No
 
 
 def _printed(
-    name: str, title: str, published: Mapping[Any, tuple[float, ...]], form: str, first: str
+    name: str, title: str, published: Mapping[str, tuple[float, ...]], form: str, first: str
 ) -> Printed:
-    cells = {
-        (str(row), at): value / 100
-        for row, values in published.items()
-        for at, value in zip(BY_DISTANCE[-len(values) :], values, strict=True)
-    }
+    cells = by_row(published, distances_of(published))
     ours = partial(_of_links if first == "link types" else _of_density, title=title)
     what = (
         "reduction rate" if title.startswith("Reduction") else title.split(",")[0].split(" in ")[0]

@@ -37,6 +37,11 @@ def precision(found: dict[str, dict[str, Any]]) -> dict[str, list[list[float]]]:
     }
 
 
+def distances_of(published: Mapping[str, tuple[float, ...]]) -> list[str]:
+    """Return at which distances published numbers are: the farthest ones."""
+    return BY_DISTANCE[-len(next(iter(published.values()))) :]
+
+
 def by_links_table(
     title: str, found: dict[str, list[list[float]]], published: Mapping[str, tuple[float, ...]]
 ) -> Table:
@@ -57,13 +62,13 @@ def by_links_table(
 
 
 def by_density_table(
-    title: str, found: dict[str, Samples], published: Mapping[float, tuple[float, ...]]
+    title: str, found: dict[str, Samples], published: Mapping[str, tuple[float, ...]]
 ) -> Table:
     """Return precision by density and distance."""
     rows: list[list[Any]] = []
     for density, samples in found.items():
         far = np.array([row[-1]["unique_right"] for row in samples])
-        shown = [v / 100 for v in published[float(density)]]
+        shown = [v / 100 for v in published[density]]
         rows.append([float(density), *means(samples), bootstrap_interval(far), *shown])
     columns = {
         "density": "",
@@ -78,13 +83,12 @@ def reduction_table(
     name: str, first: str, found: Mapping[str, Samples], published: Mapping[str, tuple[float, ...]]
 ) -> Table:
     """Return the reduction rate by distance beside the published one; the rows are of `first`."""
-    shown = BY_DISTANCE[len(BY_DISTANCE) - len(next(iter(published.values()))) :]
     return Table(
         f"Reduction rate, percent (simulated), {name}",
         {
             first: "",
             **dict.fromkeys(BY_DISTANCE, REDUCTION),
-            **{f"published, {n}": REDUCTION for n in shown},
+            **{f"published, {n}": REDUCTION for n in distances_of(published)},
         },
         [
             [name, *means(samples, "reduction_rate"), *(v / 100 for v in published[name])]
