@@ -20,7 +20,6 @@ from telic.completion.learning.adaqac import (
     CAREFUL,
     PROTOCOLS,
     FeedbackDesign,
-    Protocol,
     training_choices,
 )
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Lists, Replay
@@ -73,7 +72,7 @@ def accuracy(replay: Replay, *, relevance: str, protocol: str, lists: Lists) -> 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Training and validation data of adaQAC-Batch, to sweep a parameter over."""
+    """Data of adaQAC-Batch (TimeSense-S, careful protocol) to sweep a parameter over."""
 
     training: Choices
     design: FeedbackDesign
@@ -83,18 +82,18 @@ class _Batch:
     user: np.ndarray
 
     @classmethod
-    def of(cls, replay: Replay, name: str, protocol: Protocol) -> "_Batch":
-        relevance = fit_relevance(replay, name, protocol)
+    def of(cls, replay: Replay) -> "_Batch":
+        relevance = fit_relevance(replay, "timesense-s", CAREFUL)
         train = replay.moments(relevance, replay.last_keystrokes(TRAIN))
         features = replay.features(train)
-        design = FeedbackDesign.of(protocol, features, train)
+        design = FeedbackDesign.of(CAREFUL, features, train)
         training, _ = training_choices(
             replay,
             train,
             features,
             design,
             relevance=relevance,
-            keep_unlisted=protocol.keep_unlisted,
+            keep_unlisted=CAREFUL.keep_unlisted,
         )
         valid = replay.moments(relevance, replay.last_keystrokes(VALID))
         return cls(
@@ -116,12 +115,7 @@ class _Batch:
 
 
 def convergence(
-    replay: Replay,
-    *,
-    relevance: str = "timesense-s",
-    protocol: Protocol = CAREFUL,
-    iterations: int = 40,
-    l2: float = 0.01,
+    replay: Replay, *, iterations: int = 40, l2: float = 0.01
 ) -> list[dict[str, float]]:
     """Follow gradient descent of adaQAC-Batch on validation (Figure 2.4, left).
 
@@ -131,7 +125,7 @@ def convergence(
         ``iteration``, ``mrr``, ``sr@1``–``sr@3`` and ``gap``, the mean over users of the relative
         distance of the objective from the optimum that Newton's method finds.
     """
-    batch = _Batch.of(replay, relevance, protocol)
+    batch = _Batch.of(replay)
     choices = batch.training
     paths, gaps = [], []
     best = fit_groups(choices, l2=l2)
@@ -157,15 +151,9 @@ def convergence(
     ]
 
 
-def regulariser(
-    replay: Replay,
-    *,
-    relevance: str = "timesense-s",
-    protocol: Protocol = CAREFUL,
-    weights: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0),
-) -> list[dict[str, float]]:
+def regulariser(replay: Replay) -> list[dict[str, float]]:
     """Sweep lambda of adaQAC-Batch on validation (Figure 2.4, right); the penalty pulls to zero."""
-    batch = _Batch.of(replay, relevance, protocol)
+    batch, weights = _Batch.of(replay), (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
     return [{"l2": l2, **batch.measures(fit_groups(batch.training, l2=l2))} for l2 in weights]
 
 
