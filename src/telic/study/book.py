@@ -5,8 +5,8 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
@@ -337,23 +337,12 @@ def run_all(
     parts : sequence of Part, optional
         By default `PARTS`.
     """
-    with _folder(work) as folder:
+    with TemporaryDirectory() if work is None else nullcontext(work) as folder:
         outcomes = [
-            _outcome(part, work, folder, quick, seed, progress)
+            _outcome(part, work, Path(folder), quick, seed, progress)
             for part in (PARTS if parts is None else parts)
         ]
     return Book(outcomes, quick, seed)
-
-
-@contextmanager
-def _folder(work: Path | None) -> Iterator[Path]:
-    """Give a folder for files of results: `work`, or one that is gone afterwards."""
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-        yield work
-        return
-    with TemporaryDirectory() as temporary:
-        yield Path(temporary)
 
 
 def _outcome(
