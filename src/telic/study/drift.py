@@ -64,6 +64,8 @@ ONLINE, KEPT_UNP, REFIT_UNP, REFIT_BATCH = (
     "adaqac-batch, fitted again",
 )
 FEEDBACK = (ONLINE, KEPT_UNP, REFIT_UNP, REFIT_BATCH)
+Logs = list[dict[str, list[float]]]
+"""What was found on each log of a world."""
 RATIO = "100 {:.1f} ({:.1f} to {:.1f})"
 
 
@@ -239,15 +241,12 @@ def _looking(attention: float, chosen: float) -> Any:
     return replace(SETTINGS["readers"], attention=attention, accept=chosen, days=30.0)
 
 
-def _share(logs: Sequence[dict[str, list[float]]], how: str, of: str) -> list[float]:
+def _share(logs: Logs, how: str, of: str) -> list[float]:
     """Mean, least and most over logs of a year's reciprocal rank, as a share of another's."""
     return spread([float(np.mean(one[how]) / np.mean(one[of])) for one in logs])
 
 
-def _sentence(
-    found: dict[str, list[dict[str, list[float]]]],
-    fed_back: dict[str, list[dict[str, list[float]]]],
-) -> str:
+def _sentence(found: dict[str, Logs], fed_back: dict[str, Logs]) -> str:
     kept = min(_share(logs, KEPT, NIGHTLY)[1] for logs in found.values())
     once = min(_share(logs, ONCE, NIGHTLY)[1] for logs in found.values())
     gained = {
@@ -274,7 +273,7 @@ def _gain(one: dict[str, list[float]], how: str) -> float:
     return float(np.mean(one[how]) - np.mean(one["static"]))
 
 
-def _year_table(found: dict[str, list[dict[str, list[float]]]]) -> Table:
+def _year_table(found: dict[str, Logs]) -> Table:
     return Table(
         "Mean reciprocal rank over all prefixes, in percent of that of the box fitted each night",
         {"world": "", "MRR, fitted each night": "100 .2f"}
@@ -292,7 +291,7 @@ def _year_table(found: dict[str, list[dict[str, list[float]]]]) -> Table:
     )
 
 
-def _nights_table(logs: Sequence[dict[str, list[float]]]) -> Table:
+def _nights_table(logs: Logs) -> Table:
     hows = (ONCE, MONTHLY, KEPT, NIGHTLY)
     means = {how: np.mean([one[how] for one in logs], axis=0).tolist() for how in hows}
     return Table(
@@ -306,7 +305,7 @@ def _nights_table(logs: Sequence[dict[str, list[float]]]) -> Table:
     )
 
 
-def _feedback_table(found: dict[str, list[dict[str, list[float]]]]) -> Table:
+def _feedback_table(found: dict[str, Logs]) -> Table:
     return Table(
         "What feedback adds as it is served, in points of MRR over all keystrokes",
         {"people": "", "MRR static": "100 .2f"} | dict.fromkeys(FEEDBACK, SPREAD),

@@ -7,11 +7,7 @@ import numpy as np
 
 from telic.completion import CAREFUL
 from telic.completion.evaluation.adaqac_evaluation import evaluate
-from telic.completion.signals import Searches, controls, measured, models_of
-from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.evaluation import ALL
-from telic.completion.signals.report import SignalFindings
-from telic.data.compositions import read_compositions
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.simulate import controls_table, dwell_twin, marginals, simulated_replay
@@ -19,6 +15,7 @@ from telic.simulate.dwell_controls import against_twin, tried
 from telic.simulate.log_marginals import PUBLISHED, Published
 from telic.simulate.replays import Told
 from telic.simulate.shoppers import SHOPPERS, goods_catalogue, simulate_shoppers
+from telic.study.signals.experiments import evaluated_compositions
 from telic.study.steps import SPREAD, Steps, each_log, spread
 
 LOOKING = ("calibrated", "inattentive", "thorough")
@@ -132,12 +129,8 @@ def as_served(
 
 def signals(*, setting: str, users: int, compositions: int, seed: int) -> dict[str, float]:
     """Return what each group of signals adds to the static order."""
-    log = read_compositions(_log(setting, users, compositions, seed))
-    searches: Searches = Compositions(log, joined_submissions(log), seed=seed)
-    models = models_of(searches, GROUPS)
-    found = measured(searches, models)
-    one = SignalFindings.of(searches, models, found, controls(searches, GROUPS))
-    return {model: float(one.row(model)["difference"]) for model in SIGNALS}
+    found = evaluated_compositions(_log(setting, users, compositions, seed), GROUPS, seed=seed)
+    return {model: float(found.row(model)["difference"]) for model in SIGNALS}
 
 
 @lru_cache(maxsize=32)

@@ -10,7 +10,7 @@ from telic.errors import InputError
 from telic.report import Report, Table
 from telic.study.signals.experiments import PHONES, WITHOUT, phones, real, simulated
 from telic.study.signals.real_logs import BING, UNIMOBILE, real_file
-from telic.study.steps import SPREAD, Steps, each_log
+from telic.study.steps import SPREAD, Steps, each_log, spread
 
 TITLES = {BING: "Bing, by country (real)", UNIMOBILE: "UniMobile (real)"}
 PEOPLE = {BING: "countries, which stand for users", UNIMOBILE: "users"}
@@ -131,14 +131,13 @@ def _gain(found: SignalFindings, model: str, part: str = "all") -> float:
 
 def _worlds_table(worlds: dict[str, list[SignalFindings]]) -> Table:
     models = ("+ time", "+ personal", "+ session", "+ match", ALL)
-    rows = []
-    for world, logs in worlds.items():
-        gains = [[_gain(one, model) for one in logs] for model in models]
-        rows.append([world, *([sum(g) / len(g), min(g), max(g)] for g in gains)])
     return Table(
         "MRR − static by group, in worlds without a cause",
         {"world": ""} | dict.fromkeys(models, SPREAD),
-        rows,
+        [
+            [world, *(spread([_gain(one, model) for one in logs]) for model in models)]
+            for world, logs in worlds.items()
+        ],
         "Means over logs and, in brackets, the least and the most. Each column but the last is one "
         "group beside popularity, without a gate.",
     )
@@ -151,7 +150,7 @@ def _apps_table(worlds: dict[str, list[SignalFindings]]) -> Table:
         gains = [[_gain(one, model) for one in logs] for model in models]
         gains.insert(2, [_gain(one, "+ apps", "1–3 characters") for one in logs])
         gains.append([_exchanged(one, "apps") for one in logs])
-        rows.append([world, *([sum(g) / len(g), min(g), max(g)] for g in gains)])
+        rows.append([world, *map(spread, gains)])
     names = ("+ personal", "+ apps", "+ apps, 1–3 characters", ALL, "control: apps exchanged")
     return Table(
         "MRR − static where apps are a cause, and where they are not",

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from telic.completion.signals import Searches, controls, measured, models_of
 from telic.completion.signals.compositions import Compositions, joined_submissions
 from telic.completion.signals.groups import GROUPS
@@ -44,13 +46,19 @@ def evaluated(
     log: QueryLog, groups: Sequence[str] = tuple(GROUPS), *, min_users: int = 3, seed: int = 0
 ) -> dict[str, Any]:
     """Evaluate a log and return what was found, as JSON takes it."""
-    return _evaluated(Searches(log, min_users=min_users, seed=seed), groups)
+    return _findings(Searches(log, min_users=min_users, seed=seed), groups).as_json()
 
 
-def _evaluated(searches: Searches, groups: Sequence[str]) -> dict[str, Any]:
+def evaluated_compositions(table: pa.Table, groups: Sequence[str], *, seed: int) -> SignalFindings:
+    """Evaluate the submissions of a composition log."""
+    log = read_compositions(table)
+    return _findings(Compositions(log, joined_submissions(log), seed=seed), groups)
+
+
+def _findings(searches: Searches, groups: Sequence[str]) -> SignalFindings:
     models = models_of(searches, groups)
     found = measured(searches, models)
-    return SignalFindings.of(searches, models, found, controls(searches, groups)).as_json()
+    return SignalFindings.of(searches, models, found, controls(searches, groups))
 
 
 def real(*, name: str, file: Path, seed: int) -> dict[str, Any]:
@@ -71,5 +79,4 @@ def phones(*, world: str, users: int, compositions: int, seed: int) -> dict[str,
     table = simulate_phones(
         read_catalogue(), users=users, compositions=compositions, seed=seed, **PHONES[world]
     )
-    log = read_compositions(table)
-    return _evaluated(Compositions(log, joined_submissions(log), seed=seed), PHONE_GROUPS)
+    return evaluated_compositions(table, PHONE_GROUPS, seed=seed).as_json()
