@@ -15,7 +15,7 @@ from telic.study.claims import (
     cases,
 )
 
-NEEDS = ("ml",)
+_claim = partial(Claim, on=REAL, needs=("ml",))
 
 
 def _ours(tables: Tables, table: PublishedTable) -> dict[tuple[str, str], float]:
@@ -39,13 +39,11 @@ def _found_wins(tables: Tables, table: PublishedTable, better: str, worse: str) 
 def above(source: str, table: PublishedTable, better: str, worse: str) -> Claim:
     """Claim that a method is above another one on as many sets as published."""
     published = _wins(_cells(table), better, worse)
-    return Claim(
+    return _claim(
         source,
         f"{better} has a higher AUC than {worse}: sets",
         Cases(sum(published), len(published)),
         partial(_found_wins, table=table, better=better, worse=worse),
-        on=REAL,
-        needs=NEEDS,
     )
 
 
@@ -57,13 +55,11 @@ def _found_near(tables: Tables, table: PublishedTable) -> Found:
 
 def near(source: str, table: PublishedTable) -> Claim:
     """Claim that the published means come out again within two of their standard deviations."""
-    return Claim(
+    return _claim(
         source,
         "each mean AUC within two published standard deviations: cells",
         Cases(len(table.cells), len(table.cells)),
         partial(_found_near, table=table),
-        on=REAL,
-        needs=NEEDS,
         note="cells whose sets are at hand",
     )
 
@@ -98,13 +94,11 @@ def _found_optima(tables: Tables, table: PublishedTable) -> Found:
 
 def reachable(source: str, table: PublishedTable) -> Claim:
     """Claim that a linear method can have the published means at all."""
-    return Claim(
+    return _claim(
         source,
         "no mean is above the best linear AUC that we find, by two standard deviations: cells",
         Cases(len(table.cells), len(table.cells)),
         partial(_found_optima, table=table),
-        on=REAL,
-        needs=NEEDS,
         note="the exact optimum, the pairwise hinge and logistic regression, under every label "
         "rule and scaling tried",
     )

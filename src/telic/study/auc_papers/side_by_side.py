@@ -15,8 +15,6 @@ from telic.study.auc_papers.kept_results import NotStored, Results
 from telic.study.auc_papers.runs import RULES, SAME, ceiling, first_rule, load, runs_of
 from telic.study.steps import Steps
 
-Progress = Callable[[str], None]
-
 
 class Cell(NamedTuple):
     """One published cell: a mean and a standard deviation over runs."""
@@ -82,7 +80,7 @@ def rerun(
     data: str | Path | None = None,
     runs: int = 20,
     only: Sequence[str] | None = None,
-    progress: Progress = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
     """Run a published table again.
 
@@ -119,13 +117,13 @@ def rerun(
         exact = runs_of(given, "exact", given.scaling, runs, results, label=first)
         logistic = runs_of(given, "logistic", given.scaling, runs, results, label=first)
         best, rule = max(
-            (float(np.mean(found)), f"{loss}, {given.scaling}" + (f", {first}" if first else ""))
+            (float(np.mean(found)), _way(loss, given.scaling, first))
             for loss, found in (("exact", exact), ("logistic", logistic))
         )
         for label, scaling, loss, mean in ceiling(name, data, min(runs, 3), results):
             progress(f"{name}: best linear AUC ({label or 'as given'}, {scaling}, {loss})")
             if mean > best:
-                best, rule = mean, f"{loss}, {scaling}" + (f", {label}" if label else "")
+                best, rule = mean, _way(loss, scaling, label)
         for cell in cells:
             progress(f"{name}: {cell.method}")
             method = SAME.get(cell.method, cell.method)
@@ -151,6 +149,10 @@ def rerun(
                 )
             )
     return rows
+
+
+def _way(loss: str, scaling: str, label: str) -> str:
+    return ", ".join(filter(None, [loss, scaling, label]))
 
 
 def cells_table(title: str, rows: Sequence[Row]) -> Table:
