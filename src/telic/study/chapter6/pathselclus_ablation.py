@@ -69,12 +69,6 @@ def clustered(
         Every user who declares a seeded code is a seed.
     from_truth : bool
         Start at the truth.
-
-    Notes
-    -----
-    In the general view a start at the truth gives every user one practice and EM stays near it, at
-    a lower J ("largest share" is the mean over users who have a practice): the records they open
-    hold other practices' diagnoses too. J and F1 part ways there.
     """
     log, truth = hospital(scale, seed, BLURRED if blurred else None)
     frequent = sorted(code for code, size in log.class_sizes().items() if size >= SEED_CLASS)

@@ -197,12 +197,7 @@ def alarms_table(counted: Found) -> Table:
     """Return the alarms with and without de facto specialties."""
 
     def row(words: str, alarms: str, explained: str) -> list[Any]:
-        return [
-            words,
-            counted[alarms],
-            counted[explained],
-            counted[explained] / max(counted[alarms], 1),
-        ]
+        return [words, *_share(counted[alarms], counted[explained])]
 
     return Table(
         "Alarms with and without de facto specialties",
@@ -217,6 +212,10 @@ def alarms_table(counted: Found) -> Table:
             ),
         ],
     )
+
+
+def _share(alarms: int, explained: int) -> list[Any]:
+    return [alarms, explained, explained / max(alarms, 1)]
 
 
 def snooping_table(counted: Found) -> Table:
@@ -253,16 +252,13 @@ def recovery_tables(name: str, seeds: Sequence[Found]) -> list[Table]:
     def total(key: str) -> int:
         return sum(one[key] for one in seeds)
 
-    def share(planted: int, explained: int) -> list[Any]:
-        return [planted, explained, explained / max(planted, 1)]
-
     rows = [
-        [one["seed"], *one["f1"].values(), *share(one["planted"], one["planted_explained"])]
+        [one["seed"], *one["f1"].values(), *_share(one["planted"], one["planted_explained"])]
         for one in seeds
     ]
     reached = [sum(one["f1"][hidden] >= ENOUGH for one in seeds) for hidden in HIDDEN_SIZES]
     said = [f"{n} of {len(seeds)} ≥ .8" for n in reached]
-    rows.append(["together", *said, *share(total("planted"), total("planted_explained"))])
+    rows.append(["together", *said, *_share(total("planted"), total("planted_explained"))])
     sums = {
         kind: together({str(one["seed"]): _kinds(one)[kind] for one in seeds})
         for kind in seeds[0]["snooping"]

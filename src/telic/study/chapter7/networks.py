@@ -134,10 +134,8 @@ def _from_links(
     for name in names:
         part = table.filter(pc.equal(table.column("link").cast(pa.string()), name))
         counted = part.group_by(["src", "dst"]).aggregate([("weight", "sum")])
-        rule = None if name in without_strength else Rule("at_least")
-        if rule is not None and pc.max(counted.column("weight_sum")).as_py() == 1:
-            rule = None
-        types.append(LinkType(name, "user", "user", rule, True))
+        plain = name in without_strength or pc.max(counted.column("weight_sum")).as_py() == 1
+        types.append(LinkType(name, "user", "user", None if plain else Rule("at_least"), True))
         links[name] = tuple(counted.column(c) for c in ("src", "dst", "weight_sum"))
     attributes = {name: Rule("exact") for name in nodes.column_names if name != "id"}
     schema = Schema({"user": attributes}, tuple(types))

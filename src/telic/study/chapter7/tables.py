@@ -172,19 +172,16 @@ def real_table(found: dict[str, dict[str, Any]], targets: int, users: int) -> Ta
         "wrong": PERCENT,
         "empty": PERCENT,
     }
-    rows = []
-    for names, each in found.items():
-        (by_distance,) = each["scores"]
-        far = by_distance[-1]
-        rows.append(
-            [
-                names,
-                *(score["unique_right"] for score in by_distance),
-                each["interval"],
-                far["unique_wrong"],
-                far["empty"],
-            ]
-        )
+    rows = [
+        [
+            names,
+            *(score["unique_right"] for score in by_distance),
+            each["interval"],
+            *(by_distance[-1][key] for key in ("unique_wrong", "empty")),
+        ]
+        for names, each in found.items()
+        for by_distance in each["scores"]
+    ]
     return Table(
         f"Precision of DeHIN, percent: {targets:,} targets among {users:,} users", columns, rows
     )
