@@ -142,7 +142,7 @@ _GENERAL = (
     "Other dyspnea; Palpitations; Rash; Other connective tissue disease"
 )
 
-GENERAL_CONDITIONS = tuple(name.strip() for name in _GENERAL.split(";"))
+GENERAL_CONDITIONS = tuple(_GENERAL.split("; "))
 """Conditions any encounter may carry, most frequent first."""
 
 N_CODES = 603
@@ -151,10 +151,7 @@ N_CODES = 603
 
 def conditions() -> dict[str, tuple[str, ...]]:
     """Return the conditions of every practice, padded with unnamed ones to `N_CODES` in all."""
-    named = {
-        practice: [name.strip() for name in text.split(";")]
-        for practice, text in _CONDITIONS.items()
-    }
+    named = {practice: text.split("; ") for practice, text in _CONDITIONS.items()}
     known = {name for names in named.values() for name in names} | set(GENERAL_CONDITIONS)
     practices = list(named)
     for extra in range(N_CODES - len(known)):

@@ -167,9 +167,10 @@ def _again(
     """Encounters of one person that one stranger looks up, `n` accesses together."""
     users: list[np.ndarray] = []
     encounters: list[np.ndarray] = []
-    patient_of = log.encounter_patient[np.unique(treated)]
-    while sum(len(one) for one in encounters) < n:
-        own = np.unique(treated)[patient_of == rng.choice(patient_of)][:AT_HAND]
+    seen = np.unique(treated)
+    patient_of = log.encounter_patient[seen]
+    while sum(map(len, encounters)) < n:
+        own = seen[patient_of == rng.choice(patient_of)][:AT_HAND]
         encounters.append(own)
         users.append(np.repeat(stranger(own[0], 1), len(own)))
     return np.concatenate(users), np.concatenate(encounters)

@@ -188,11 +188,8 @@ def microblog(
     built: dict[str, Links] = {}
     for number, (name, share) in enumerate(zip(LINK_NAMES, SHARES, strict=True)):
         if copies and number:
-            built[name] = Links(
-                built["follow"].indptr,
-                built["follow"].indices,
-                np.ones(len(built["follow"]), np.int32),
-            )
+            first = built["follow"]
+            built[name] = Links(first.indptr, first.indices, np.ones(len(first), np.int32))
             continue
         wanted = activity * (links * share / activity.sum())
         counts = np.minimum(wanted + rng.random(users), users / 4).astype(np.int64)
@@ -236,12 +233,6 @@ def _profiles(rng: np.random.Generator, users: int, members: list[np.ndarray]) -
     )
 
 
-def _strengths(rng: np.random.Generator, size: int, equal: bool) -> np.ndarray:
-    if equal:
-        return np.ones(size, np.int32)
-    return np.minimum(rng.random(size) ** -_TAIL, MAX_STRENGTH).astype(np.int32)
-
-
 def _plant(
     rng: np.random.Generator, group: Community, members: np.ndarray, name: str, equal: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -269,7 +260,9 @@ def _plant(
         count = int(taken.sum()) - active
     taken[np.arange(active), deck] = False
     rows, columns = np.nonzero(taken)
-    return members[deck[rows]], members[columns], _strengths(rng, len(rows), equal)
+    strength = np.ones(len(rows)) if equal else rng.random(len(rows)) ** -_TAIL
+    strength = np.minimum(strength, MAX_STRENGTH).astype(np.int32)
+    return members[deck[rows]], members[columns], strength
 
 
 def _with_groups(

@@ -1,6 +1,6 @@
 """A simulated log made ready for completion; the completer knows the catalogue, or less."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 
@@ -10,9 +10,8 @@ from telic.data.queries import read_queries
 from telic.simulate.catalogue import Catalogue
 
 Told = Literal["all", "older", "nothing"]
-TOLD: tuple[Told, ...] = ("all", "older", "nothing")
-"""What a completer is told beforehand of what the lists know: the catalogue that they are made
-from, an older one (`Catalogue.outdated`), or nothing, so that it counts the log alone."""
+TOLD: tuple[Told, ...] = get_args(Told)
+"""What a completer may be told beforehand of what the lists know; see `simulated_replay`."""
 
 
 def simulated_replay(catalogue: Catalogue, log: pa.Table, *, told: Told = "all") -> Replay:

@@ -22,16 +22,6 @@ def _value(default: Any, source: str, unit: str = "") -> Any:
     return dataclasses.field(default=default, metadata={"source": source, "unit": unit})
 
 
-SHARES = (
-    "unlisted_share",
-    "habit_share",
-    "trend_share",
-    "edit_share",
-    "slow_share",
-    "hesitation_share",
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TypistParameters:
     """How simulated people want, type, look and choose; the defaults are `calibrated`.
@@ -98,7 +88,8 @@ class TypistParameters:
     max_dwell: float = _value(6.0, "twice the 3 s at which the model cuts (Table 2.2)", "s")
 
     def __post_init__(self) -> None:
-        for name in ("attention", "accept", "typo_rate", *SHARES):
+        shares = [each.name for each in dataclasses.fields(self) if each.name.endswith("_share")]
+        for name in ("attention", "accept", "typo_rate", *shares):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected a number from 0 to 1.")
         if min(self.depth) < 0 or not sum(self.depth) > 0:
@@ -107,11 +98,7 @@ class TypistParameters:
 
 SETTINGS: dict[str, TypistParameters] = {
     "calibrated": TypistParameters(),
-    "inattentive": TypistParameters(
-        attention=0.0,
-        blind_length=8.5,
-        word_pause=1.0,
-    ),
+    "inattentive": TypistParameters(attention=0.0, blind_length=8.5, word_pause=1.0),
     "readers": TypistParameters(
         attention=1.0,
         depth=(0.4, 0.05, 0.05, 0.05, *(0.45 / 7,) * 7),
