@@ -76,8 +76,8 @@ def study(
         "L/(3‖AᵀA‖). The dissertation chose its parameters by five-fold cross-validation, prints "
         "them for ijcnn1 alone, and does not give its batch sizes."
     )
-    given = None if data is None else str(data)
-    facts = {name: _set(page, steps, name, given, replications, seconds, seed) for name in SETS}
+    run = {"data": None if data is None else str(data), "seconds": seconds, "seed": seed}
+    facts = {name: _set(page, steps, name, replications, run) for name in SETS}
     page.table(sizes_table(facts))
     page.section("Against the dissertation")
     page.text(
@@ -95,23 +95,18 @@ def study(
 
 
 def _set(
-    page: Report,
-    steps: Steps,
-    name: str,
-    data: str | None,
-    replications: int,
-    seconds: float,
-    seed: int,
+    page: Report, steps: Steps, name: str, replications: int, run: dict[str, Any]
 ) -> dict[str, Any]:
-    facts: dict[str, Any] = steps(f"{name}: optimum", problem_and_optimum, case=name, data=data)
-    runs = {"case": name, "data": data, "seconds": seconds, "seed": seed}
+    run = {"case": name} | run
+    case = {"case": name, "data": run["data"]}
+    facts: dict[str, Any] = steps(f"{name}: optimum", problem_and_optimum, **case)
     found = {
         method.name: steps(
             f"{name}: {method.name}",
             measured,
             method=method.name,
             replications=replications,
-            **runs,
+            **run,
         )
         for method in (*LINEARISED, *CURVATURE)
     }
@@ -122,15 +117,14 @@ def _set(
     page.figure(convergence_figure(found), f"{name}: median over the replications (Figure 5.1).")
     page.text(order(found))
     page.table(measures_table(name, found))
-    page.table(bias_table(name, steps(f"{name}: SDCA's bias", bias, multiple=step, **runs)))
+    page.table(bias_table(name, steps(f"{name}: SDCA's bias", bias, multiple=step, **run)))
     if name == PRINTED_FOR:
         printed = steps(
             f"{name}: as printed",
             as_printed,
-            case=name,
-            data=data,
+            **case,
             replications=min(replications, SLOW_RUNS),
-            seed=seed,
+            seed=run["seed"],
         )
         page.table(printed_table(name, printed))
     return facts

@@ -5,6 +5,7 @@ ours. Class sizes, the counts of Table 6.1 and two figures of recognition calibr
 and are marked as calibration: they are not reproduced.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,26 +138,21 @@ def _tables(
     data: Path | None,
     pipeline: str,
 ) -> None:
+    def do(name: str, make: Callable[..., Any], **settings: Any) -> Any:
+        return steps(name, make, **settings, **hospital)
+
     # The number of threads does not change a result, so it does not tell steps apart.
     found = partial(found_in, threads=threads)
     page.section("Calibration: Tables 6.1 and 6.2, Section 6.2")
-    page.table(counts_table(steps("Table 6.1", counts, **hospital)))
-    page.table(contrast_table(steps("Section 6.2", naive_contrast, **hospital)))
-    lda = steps("LDA", found, **hospital)
+    page.table(counts_table(do("Table 6.1", counts)))
+    page.table(contrast_table(do("Section 6.2", naive_contrast)))
+    lda = do("LDA", found)
     n_topics = lda["details"]["n_topics"]
     page.section("Tables 6.3 to 6.6: what is found")
-    page.table(
-        urologists_table(
-            steps(
-                "Table 6.3",
-                partial(urologists_topic, threads=threads),
-                n_topics=n_topics,
-                **hospital,
-            )
-        )
-    )
+    topics = do("Table 6.3", partial(urologists_topic, threads=threads), n_topics=n_topics)
+    page.table(urologists_table(topics))
     views = {
-        view: steps(f"PathSelClus {view}", found, method="pathselclus", view=view, **hospital)
+        view: do(f"PathSelClus {view}", found, method="pathselclus", view=view)
         for view in ("fine", "general")
     }
     discoveries = {
@@ -169,20 +165,16 @@ def _tables(
         ("Table 6.5: PathSelClus, fine-grained view", views["fine"]),
         ("Table 6.6: LDA", lda),
     ):
-        clusters = steps(title, unlisted, found=discovery, **hospital)
-        page.table(unlisted_table(title, clusters))
-    page.table(
-        hidden_table(
-            {
-                name: steps(f"truth of {name}", hidden_found, found=discovery, **hospital)
-                for name, discovery in discoveries.items()
-            }
-        )
-    )
+        page.table(unlisted_table(title, do(title, unlisted, found=discovery)))
+    hidden = {
+        name: do(f"truth of {name}", hidden_found, found=discovery)
+        for name, discovery in discoveries.items()
+    }
+    page.table(hidden_table(hidden))
     page.table(paths_table(views))
-    _recognition(page, steps, hospital, threads, lda, views["fine"], pipeline)
+    _recognition(page, do, threads, lda, views["fine"], pipeline)
     page.section("Alarms")
-    counted = steps("alarms", alarms, found=lda, **hospital)
+    counted = do("alarms", alarms, found=lda)
     page.table(alarms_table(counted))
     page.table(snooping_table(counted))
     folder = data_folder(data) / "hin"
@@ -192,7 +184,7 @@ def _tables(
         page.table(dblp_table(steps("DBLP", held, folder=folder, seed=hospital["seed"])))
     else:
         page.note(f"DBLP is left out: {folder} does not hold it. Set TELIC_DATA.")
-    sizes = steps("class sizes", class_sizes, **hospital)
+    sizes = do("class sizes", class_sizes)
     page.section("Figure 6.1: users per taxonomy code (simulated)")
     page.figure(class_sizes_figure(sizes), "Users per taxonomy code, the 100 most frequent.")
     page.table(class_sizes_table(sizes))
@@ -200,8 +192,7 @@ def _tables(
 
 def _recognition(
     page: Report,
-    steps: Steps,
-    hospital: dict[str, Any],
+    do: Callable[..., Any],
     threads: int,
     lda: dict[str, Any],
     fine: dict[str, Any],
@@ -225,7 +216,7 @@ def _recognition(
         "6.7 with as many accesses of each user as the fine-grained view has). The control is what "
         "looking for a group alone gives."
     )
-    common = {"n_topics": lda["details"]["n_topics"], "pipeline": pipeline, **hospital}
+    common = {"n_topics": lda["details"]["n_topics"], "pipeline": pipeline}
     make = partial(recognise_nearest, threads=threads)
     # Table 6.7 is on the fine-grained view's users and diagnoses.
     for name, discovery, hidden, view in (
@@ -233,10 +224,10 @@ def _recognition(
         ("Table 6.8", lda, "Breast Cancer", False),
         ("Table 6.9", lda, "Obesity", False),
     ):
-        found = steps(name, make, found=discovery, hidden=hidden, fine=view, **common)
+        found = do(name, make, found=discovery, hidden=hidden, fine=view, **common)
         for table in recognition_tables(name, found) if found else ():
             page.table(table)
-    nothing = steps("shuffled", partial(shuffled_clusters, threads=threads), **common)
+    nothing = do("shuffled", partial(shuffled_clusters, threads=threads), **common)
     page.table(shuffled_table(nothing))
 
 

@@ -10,11 +10,7 @@ from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
 from telic.specialty.recognition.recognise import MIN_CLASS
 from telic.specialty.recognition.shuffled_control import DE_FACTO
 from telic.specialty.report.tables import CAUGHT, caught_rows
-from telic.study.chapter6.published import (
-    PUBLISHED_CONTRAST,
-    PUBLISHED_COUNTS,
-    recognition_scores,
-)
+from telic.study.chapter6.published import PUBLISHED_CONTRAST, PUBLISHED_COUNTS, recognition_scores
 
 Found = dict[str, Any]
 PERCENT, SCORES = "100 .1f", "100 {:.1f} / {:.1f} / {:.1f}"

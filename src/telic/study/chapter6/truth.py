@@ -10,14 +10,7 @@ from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 from telic.specialty.discovery.result import Discovery, discovery_from
 from telic.specialty.log.access_log import AccessLog
-from telic.study.chapter6.hospital import (
-    NAMING,
-    Truth,
-    hidden_index,
-    hospital,
-    in_view,
-    nearest,
-)
+from telic.study.chapter6.hospital import NAMING, Truth, hidden_index, hospital, in_view, nearest
 
 
 def hidden_found(*, scale: float, seed: int, found: dict[str, Any]) -> list[dict[str, Any]]:
