@@ -19,12 +19,7 @@ from telic.report import Report, Table
 from telic.simulate import SETTINGS, simulated_replay
 from telic.simulate.changing_people import Stage, simulate_stages
 from telic.simulate.searchers import BEGIN, Causes, searchers
-from telic.study.do_no_harm.experiments import (
-    Tested,
-    checked,
-    letters_catalogue,
-    tested_gains,
-)
+from telic.study.do_no_harm.experiments import Tested, checked, letters_catalogue, tested_gains
 from telic.study.steps import SPREAD, Steps, each_log, spread
 
 DAY = 86_400 * 1_000_000

@@ -86,21 +86,19 @@ def measured(
     if X.shape[1] <= 1000:
         X = X.toarray()
     scaling = Scaling.fit(X[fit], "unit" if sparse.issparse(X) else "standard")
-    Z = {
-        name: scaling.apply(X[part]) for name, part in zip("fct", (fit, choose, test), strict=True)
-    }
+    to_fit, to_choose, to_test = (scaling.apply(X[part]) for part in (fit, choose, test))
     scores, lines = {}, []
     for method, models in methods(fit.size).items():
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             warnings.filterwarnings("ignore", "all weights are 0")
             for model in models.values():
-                model.fit(Z["f"], positive[fit])
+                model.fit(to_fit, positive[fit])
         worth = {
-            name: average_precision(positive[choose], model.decision_function(Z["c"]))
+            name: average_precision(positive[choose], model.decision_function(to_choose))
             for name, model in models.items()
         }
         chosen = max(worth, key=worth.__getitem__)
-        truth, found = positive[test], models[chosen].decision_function(Z["t"])
+        truth, found = positive[test], models[chosen].decision_function(to_test)
         scores[method] = found
         line: dict[str, Any] = {"case": case, "method": method, "chosen": chosen}
         for name, measure in MEASURES.items():
@@ -192,7 +190,7 @@ def study(
 def verdict_table(lines: list[dict[str, Any]], rival: str = BASELINE) -> Table:
     """Count the sets on which each method is surely better or worse than the first."""
     rows = []
-    for method in dict.fromkeys(line["method"] for line in lines if len(gains_of(line)) > 0):
+    for method in dict.fromkeys(line["method"] for line in lines if gains_of(line)):
         spans = [gains_of(line) for line in lines if line["method"] == method]
         rows.append(
             [

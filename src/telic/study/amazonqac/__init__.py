@@ -114,12 +114,11 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
     chosen_by = list(walk(searches, chosen, typed[chosen], shrinkage=SHRINKAGE))
     whole = learn(searches, lessons, chosen_by, progress=steps.progress)
     penalties = dict.fromkeys(GROUPS, USUAL) | whole.penalties
-    models: dict[str, SignalWeights] = {"static": STATIC}
-    models |= {
+    parts = {
         name: lessons.fit({group: penalties[group] for group in groups})
         for name, groups in PARTS.items()
     }
-    models |= {ALL: whole}
+    models: dict[str, SignalWeights] = {"static": STATIC, **parts, ALL: whole}
     steps.progress("testing")
     wanted = np.flatnonzero(tested)
     # Of a prefix that the term does not begin with, nothing that begins with it can be wanted.
@@ -198,12 +197,7 @@ def _results_table(results: list[dict[str, Any]]) -> Table:
     rows += [[name, success, mrr, None] for name, (success, mrr) in PUBLISHED.items()]
     return Table(
         "The test split, beside what is published",
-        {
-            "": "",
-            "S@10": ".3f",
-            "MRR@10": ".3f",
-            "MRR − static, points": SPREAD,
-        },
+        {"": "", "S@10": ".3f", "MRR@10": ".3f", "MRR − static, points": SPREAD},
         rows,
         "Intervals of 95 % over sessions. Published figures are of arXiv 2411.04129, learned from "
         "the whole training split; its ceiling is about 0.70.",

@@ -3,17 +3,7 @@
 from functools import partial
 
 from telic.study.auc_papers.side_by_side import PublishedTable
-from telic.study.claims import (
-    REAL,
-    Cases,
-    Claim,
-    Found,
-    NotInRun,
-    Printed,
-    Tables,
-    Value,
-    cases,
-)
+from telic.study.claims import REAL, Cases, Claim, Found, NotInRun, Printed, Tables, Value, cases
 
 _claim = partial(Claim, on=REAL, needs=("ml",))
 

@@ -16,12 +16,7 @@ from telic.choice import Choices, descend, fit_groups
 from telic.completion.evaluation.adaqac_evaluation import evaluate, evaluate_models
 from telic.completion.evaluation.json_facts import findings, log_facts
 from telic.completion.fit.models import fit_models, fit_relevance
-from telic.completion.learning.adaqac import (
-    CAREFUL,
-    PROTOCOLS,
-    FeedbackDesign,
-    training_choices,
-)
+from telic.completion.learning.adaqac import CAREFUL, PROTOCOLS, FeedbackDesign, training_choices
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, Lists, Replay
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, success_rate
 from telic.simulate import (

@@ -235,7 +235,6 @@ def rows(cases: Sequence[Case]) -> list[dict[str, Any]]:
         own = [case for case in cases if (case.before, case.after) == (before, after)]
         gains = np.concatenate([case.gains[model] for case in own])
         served = np.concatenate([checked(case.gains[model]) for case in own])
-        held = np.concatenate([case.gains[model] != checked(case.gains[model]) for case in own])
         change = own[0].change
         row: dict[str, Any] = {"before": before, "after": after, "model": model}
         for name, part in (("gain", gains), ("checked", served)):
@@ -243,7 +242,7 @@ def rows(cases: Sequence[Case]) -> list[dict[str, Any]]:
             test = paired_t_test(means, np.zeros(len(means)), np.arange(len(means)))
             row |= {name: test.difference, f"{name}_low": test.low, f"{name}_high": test.high}
         row |= {"worst": worst_stretch(gains), "worst_checked": worst_stretch(served)}
-        found.append(row | {"held": float(held[:, change:].mean())})
+        found.append(row | {"held": float((gains != served)[:, change:].mean())})
     return found
 
 
