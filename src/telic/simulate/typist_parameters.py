@@ -6,8 +6,7 @@ reached) and two more settings bracket it, one in which lists are never looked a
 link between dwell and reading is planted.
 """
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from telic.errors import InputError
@@ -19,7 +18,7 @@ LI = "Li et al. 2014"
 
 
 def _value(default: Any, source: str, unit: str = "") -> Any:
-    return dataclasses.field(default=default, metadata={"source": source, "unit": unit})
+    return field(default=default, metadata={"source": source, "unit": unit})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +87,7 @@ class TypistParameters:
     max_dwell: float = _value(6.0, "twice the 3 s at which the model cuts (Table 2.2)", "s")
 
     def __post_init__(self) -> None:
-        shares = [each.name for each in dataclasses.fields(self) if each.name.endswith("_share")]
+        shares = [each.name for each in fields(self) if each.name.endswith("_share")]
         for name in ("attention", "accept", "typo_rate", *shares):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected a number from 0 to 1.")

@@ -11,6 +11,7 @@ from telic.completion.learning.filtering_qac import DWELL_THRESHOLDS
 from telic.report import Table
 from telic.simulate.dwell_controls import over_seeds
 from telic.study.chapter2.published import PUBLISHED
+from telic.study.steps import finite
 
 Effects = Sequence[Mapping[str, float]]
 """What `telic.simulate.dwell_effect` found, by seed."""
@@ -60,9 +61,7 @@ def not_submitted_table(shares: Sequence[Sequence[float]]) -> Table:
     rows = []
     for dwell in (0.1, 0.5, 0.9, 2.0, 3.0):
         own = shares[int(np.argmin(np.abs(np.asarray(DWELL_THRESHOLDS) - dwell)))]
-        rows.append(
-            [dwell, *(own[at - 1] if np.isfinite(own[at - 1]) else None for at in (1, 3, 10))]
-        )
+        rows.append([dwell, *(finite(own[at - 1]) for at in (1, 3, 10))])
     columns = {f"position ≤ {at}": PERCENT for at in (1, 3, 10)}
     return Table(
         "Suggestions that are not submitted in the end, in percent (as Figure 2.2c)",

@@ -259,12 +259,7 @@ SETTINGS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("strength 0.5, older catalogue", "mpc", "careful", {"strength": 0.5} | OLDER),
     ("independent, older catalogue", "mpc", "careful", CANNOT | OLDER),
 ]
-"""Of the control: its name, relevance score, protocol, and how the phones are simulated.
-
-``strength``: the share of queries that apps cause. At 0 a set of apps still gives its owner's
-habits away. ``independent``: the apps of another composition; nothing may be gained, and nothing is
-where Standard has learned a weight for each query itself.
-"""
+"""Of the control: its name, relevance score, protocol, and how `simulate_phones` simulates."""
 
 
 def control(

@@ -15,6 +15,7 @@ from telic.study.chapter5.experiments import (
     reach,
     settle,
 )
+from telic.study.steps import finite
 
 ORDER_AT = 1e-3
 """Relative gap at which the methods are put in order."""
@@ -61,12 +62,7 @@ def measures_table(name: str, found: dict[str, Any]) -> Table:
         [
             [
                 method,
-                *(
-                    passes if np.isfinite(passes) else None
-                    for passes in (
-                        settle(one["runs"], ORDER_AT, place) for place in MEASURES.values()
-                    )
-                ),
+                *(finite(settle(one["runs"], ORDER_AT, place)) for place in MEASURES.values()),
             ]
             for method, one in found.items()
             if method != "SDCA"

@@ -1,9 +1,4 @@
-"""Chapter 6: the tables and the figure on a simulated hospital, and a real held-out discovery.
-
-The original access logs are private. Simulated results are marked; published figures stand beside
-ours. Class sizes, the counts of Table 6.1 and two figures of recognition calibrated the simulator
-and are marked as calibration: they are not reproduced.
-"""
+"""Chapter 6: the tables and the figure on a simulated hospital, and a real held-out discovery."""
 
 from collections.abc import Callable
 from functools import partial

@@ -8,7 +8,5 @@ def class_sizes_figure(sizes: list[int]) -> Figure:
     figure = Figure(figsize=(7, 3))
     axes = figure.subplots()
     axes.bar(range(1, len(sizes) + 1), sizes, color="#2456c5")
-    axes.set_yscale("log")
-    axes.set_xlabel("rank of the taxonomy code")
-    axes.set_ylabel("users")
+    axes.set(yscale="log", xlabel="rank of the taxonomy code", ylabel="users")
     return figure

@@ -260,9 +260,7 @@ def _printed(
 ) -> Printed:
     cells = by_row(published, distances_of(published))
     ours = partial(_of_links if first == "link types" else _of_density, title=title)
-    what = (
-        "reduction rate" if title.startswith("Reduction") else title.split(",")[0].split(" in ")[0]
-    )
+    what = title.split(",")[0].split(" in ")[0]
     words = f"{name}: {what.lower()} in percent (ours simulated)"
     return Printed((name,), words, first, form, cells, ours)
 

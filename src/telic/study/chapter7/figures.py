@@ -19,9 +19,7 @@ def by_count_figure(found: Mapping[str, list[list[float]]], label: str) -> Figur
     for n in DISTANCES[1:]:
         points = [100 * values[np.equal(counts, count), n].mean() for count in numbers]
         axes.plot(numbers, points, marker="o", label=f"distance {n}")
-    axes.set_xticks(numbers)
-    axes.set_xlabel("number of link types")
-    axes.set_ylabel(label)
+    axes.set(xticks=numbers, xlabel="number of link types", ylabel=label)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -33,8 +31,7 @@ def release_figure(found: Mapping[str, Mapping[str, Samples]]) -> Figure:
     for name, table in found.items():
         values = [100 * means(samples)[-1] for samples in table.values()]
         axes.plot([float(density) for density in table], values, marker="o", label=name)
-    axes.set_xlabel("density")
-    axes.set_ylabel("precision, %")
+    axes.set(xlabel="density", ylabel="precision, %")
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
