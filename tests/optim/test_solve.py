@@ -425,17 +425,18 @@ def test_extrapolation_finds_where_a_linear_iteration_leads():
     trail = [np.zeros(4)]
     for _ in range(5):
         trail.append(M @ trail[-1] + shift)
-    found = prox_newton_anderson._extrapolate(np.array(trail))
+    found = prox_newton_anderson.mixture(np.array(trail)) @ trail[1:]
     np.testing.assert_allclose(found, np.linalg.solve(np.eye(4) - M, shift), rtol=1e-6)
     # In more dimensions than steps: one iteration from the mixture that moves least.
     points = rng.normal(size=(6, 9))
     steps, loose = np.diff(points, axis=0), np.vstack([np.eye(4), -np.ones(4)])
     t = np.linalg.lstsq((loose.T @ steps).T, -steps[4], rcond=None)[0]
     mixture = (loose @ t + np.eye(5)[4]) @ points[1:]
-    np.testing.assert_allclose(prox_newton_anderson._extrapolate(points), mixture, rtol=1e-8)
+    found = prox_newton_anderson.mixture(points) @ points[1:]
+    np.testing.assert_allclose(found, mixture, rtol=1e-8)
     # Of points that do not differ, or by less than a square can hold, there is none.
     for differ in (0.0, 1e-160):
-        assert prox_newton_anderson._extrapolate(differ * np.array(trail)) is None
+        assert prox_newton_anderson.mixture(differ * np.array(trail)) is None
 
 
 @pytest.mark.parametrize("loss", LOSSES)

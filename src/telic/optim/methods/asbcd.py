@@ -70,12 +70,13 @@ def largest_step(p: np.ndarray, constants: np.ndarray, mu: float) -> float:
         return float(0.5 * n * np.divide(p, safe, out=safe).min())
 
 
-def _safe_step(problem: Problem, sampling: str, batch_size: int) -> float:
+def safe_step(problem: Problem, sampling: str, _: int) -> float:
+    """Return `largest_step` for the sampling."""
     constants = problem.row_constants()
     return largest_step(probabilities(sampling, constants, problem.l2), constants, problem.l2)
 
 
-METHOD = Method("asbcd", asbcd, safe_step=_safe_step, samples=True, blocks=1)
+METHOD = Method("asbcd", asbcd, safe_step=safe_step, samples=True, blocks=1)
 
 
 def incremental(
@@ -93,8 +94,7 @@ def incremental(
     A, terms = problem.design.rows, problem.terms
     draws, b = draw_tables(p), np.array([intercept])
     table, (total, total_b) = snapshot(problem, coef, intercept)
-    rates = problem.rates(step)
-    work = n
+    rates, work = problem.rates(step), n
     if found := whole_steps(problem, blocks):
         steps, parts = found
         while True:
@@ -105,22 +105,10 @@ def incremental(
     nodes[:, 0], nodes[:, 1] = coef, total
     del total
     block_of = block_labels(d, blocks) if blocks > 1 else np.empty(0, np.int32)
+    sums, runs = (nodes, total_b), (clock, block_of)
     rest = tables(step * problem.l2, min(n, d, LONGEST))
     while True:
-        sparse_steps(
-            A,
-            terms,
-            draws,
-            table,
-            (nodes, total_b),
-            b,
-            (clock, block_of),
-            rates,
-            rest,
-            state,
-            n,
-            True,
-        )
+        sparse_steps(A, terms, draws, table, sums, b, runs, rates, rest, state, n, True)
         coef[:] = nodes[:, 0]
         yield Iterate(coef, b[0], work + n)
         work = 0

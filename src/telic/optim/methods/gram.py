@@ -57,9 +57,8 @@ def gram(
     n, d = problem.design.n, problem.design.d
     if d > LARGEST_D:
         raise InputError(f"gram keeps {d}² numbers. Use prox_newton or auto.")
-    exact, rows = problem.loss.code == 0, n
-    if not exact:
-        rows = min(n, _ROWS * d)
+    exact = problem.loss.code == 0
+    rows = n if exact else min(n, _ROWS * d)
     model: _Descent | _Cholesky | None = None
     z, a = problem.predict(coef, intercept), np.empty(n)
     before = move = target = coef
@@ -133,11 +132,6 @@ class _Model:
 class _Descent(_Model):
     """By coordinate descent, or descent by blocks."""
 
-    @property
-    def tol(self) -> float:
-        """Share of the first round's changes at which to stop; an exact model is worth more."""
-        return 1e-6 if self.problem.loss.code == 0 else 1e-3
-
     def learn(self, move: np.ndarray, change: np.ndarray) -> None:
         """Update the matrix by the rule of BFGS, which keeps it positive."""
         product, along = self.matrix @ move, change @ move
@@ -147,9 +141,10 @@ class _Descent(_Model):
 
     def minimum(self, coef: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Coefficients at which the model, with the penalty, is nearly least."""
-        target, problem = coef.copy(), self.problem
-        slope = gradient.copy()
-        minimise(self.matrix, slope, target, problem.penalty, tol=self.tol, rounds=1000)
+        target, slope = coef.copy(), gradient.copy()
+        # An exact model is worth more rounds.
+        tol = 1e-6 if self.problem.loss.code == 0 else 1e-3
+        minimise(self.matrix, slope, target, self.problem.penalty, tol=tol, rounds=1000)
         return target
 
 

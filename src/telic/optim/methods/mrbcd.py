@@ -41,7 +41,7 @@ def mrbcd(
     Other parameters as in `telic.optim.methods.asbcd.asbcd`.
     """
     n, d = problem.design.n, problem.design.d
-    step = safe_step(problem, batch_size) if step_size is None else step_size
+    step = safe_step(problem, "uniform", batch_size) if step_size is None else step_size
     b, chosen = np.array([intercept]), (np.empty(batch_size, np.int64), np.empty(batch_size))
     clocks = np.zeros(blocks, np.int32), np.zeros(d, np.int32), block_labels(d, blocks)
     rest, push = tables(step * problem.l2, min(n, d, LONGEST)), np.zeros(d)
@@ -59,19 +59,13 @@ def mrbcd(
         yield Iterate(coef, b[0], n + n * batch_size)
 
 
-def safe_step(problem: Problem, batch_size: int) -> float:
+def safe_step(problem: Problem, _: str, batch_size: int) -> float:
     """1/(4 𝓛)."""
     constants = problem.row_constants()
     return 0.25 / (constants.max() / batch_size + (1.0 - 1.0 / batch_size) * constants.mean())
 
 
-METHOD = Method(
-    "mrbcd",
-    mrbcd,
-    blocks=10,
-    batch_size=10,
-    safe_step=lambda problem, sampling, batch_size: safe_step(problem, batch_size),
-)
+METHOD = Method("mrbcd", mrbcd, safe_step=safe_step, blocks=10, batch_size=10)
 
 
 @kernel

@@ -16,6 +16,8 @@ from telic.optim.problem import Problem
 from telic.optim.row_products import some_products, some_sums
 from telic.optim.threads import share
 
+_START_SIZE = 200
+"""Features that the set grows by, or half the support if that is more."""
 _STALE = 0.6
 """Share of the violation a step may leave before the curvatures are renewed."""
 
@@ -25,7 +27,6 @@ def prox_newton(
     *,
     coef: np.ndarray,
     intercept: float = 0.0,
-    start_size: int = 200,
 ) -> Generator[Iterate, Problem | None]:
     """Run proximal Newton, one iterate per working set.
 
@@ -37,18 +38,12 @@ def prox_newton(
     data, `anderson.descend_columns` does without it, on a set of at most twice the support; for
     groups nothing does.
 
-    Parameters
-    ----------
-    problem : Problem
-    coef, intercept
-        Where to start; `coef` is changed in place.
-    start_size : int
-        Features that the set grows by, or half the support if that is more.
-
     Raises
     ------
     InputError
         If the groups in use hold more features than a matrix is kept for.
+
+    Parameters as in `telic.optim.methods.asbcd.asbcd`.
     """
     columns, threads = problem.design.columns, problem.threads
     gram = WorkingGram(problem)
@@ -69,7 +64,7 @@ def prox_newton(
         support = int(np.count_nonzero(coef))
         # Features in use come first, then the worst violators.
         violation[problem.penalty.in_use(coef)] = np.inf
-        if _grown(gram, violation, max(start_size, support // 2), z):
+        if _grown(gram, violation, max(_START_SIZE, support // 2), z):
             intercept, spent, risk = _on_gram(
                 *(problem, gram, coef, intercept, z, risk, gradient, 0.1 * worst, a)
             )
@@ -79,7 +74,7 @@ def prox_newton(
             )
         else:
             wrong = int(np.count_nonzero(violation > 0))
-            size = max(min(max(start_size, 2 * support), wrong), support)
+            size = max(min(max(_START_SIZE, 2 * support), wrong), support)
             working = _largest(violation, size)
             intercept, spent, risk = descend_columns(
                 *(problem, working, coef, intercept, z, risk, 0.3 * worst)
@@ -153,9 +148,9 @@ def _on_gram(
             if penalty.violations(model, w).max(initial=0.0) <= 3.0 * goal:
                 break
         move = w - start
-        move_b = -(gram.means @ move) - slope_b / gram.weights.sum()
-        if not problem.fit_intercept:
-            move_b = 0.0
+        move_b = 0.0
+        if problem.fit_intercept:
+            move_b = -(gram.means @ move) - slope_b / gram.weights.sum()
         move_z[:] = move_b
         share(some_sums, problem.threads, columns, features, move, move_z)
         step = 1.0
@@ -176,10 +171,8 @@ def _on_gram(
         share(some_products, problem.threads, columns, features, a, slope)
         slope_b = a.sum() if problem.fit_intercept else 0.0
         spent += n
-        last, worst = (
-            worst,
-            max(penalty.violations(slope, w).max(initial=0.0), abs(slope_b)),
-        )
+        last = worst
+        worst = max(penalty.violations(slope, w).max(initial=0.0), abs(slope_b))
         if worst <= target or (fresh and step == 0.0):
             break
         fresh = worst > _STALE * last or step == 0.0

@@ -105,8 +105,8 @@ def _minimise(
                 break
             active[:] = True
             continue
-        extrapolated = _extrapolate(trail)
-        if extrapolated is not None:
+        if (shares := mixture(trail)) is not None:
+            extrapolated = shares @ trail[1:]
             if model.below == np.inf:
                 np.maximum(extrapolated[:-1], -model.w, out=extrapolated[:-1])
             other[:] = extrapolated[-1]
@@ -119,20 +119,13 @@ def _minimise(
     return move, move_b[0]
 
 
-def _extrapolate(trail: np.ndarray) -> np.ndarray | None:
-    """Combination of the last iterates whose differences nearly cancel."""
-    shares = mixture(trail)
-    return None if shares is None else shares @ trail[1:]
-
-
 def mixture(points: np.ndarray) -> np.ndarray | None:
     """Shares, of sum 1, of the points after the first so that the steps to them nearly cancel."""
     steps = np.diff(points, axis=0)
     inner = steps @ steps.T
+    inner += 1e-12 * np.trace(inner) * np.eye(len(inner))
     try:
-        c = np.linalg.solve(
-            inner + 1e-12 * np.trace(inner) * np.eye(len(inner)), np.ones(len(inner))
-        )
+        c = np.linalg.solve(inner, np.ones(len(inner)))
     except np.linalg.LinAlgError:
         return None
     total = c.sum()

@@ -1,6 +1,7 @@
 """SAGA: the incremental gradient table with uniform draws and all coordinates at each step."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,14 +11,7 @@ from telic.optim.methods.asbcd import incremental
 from telic.optim.problem import Problem
 
 
-def saga(
-    problem: Problem,
-    *,
-    step_size: float | None = None,
-    state: np.ndarray,
-    coef: np.ndarray,
-    intercept: float = 0.0,
-) -> Iterator[Iterate]:
+def saga(problem: Problem, *, step_size: float | None = None, **start: Any) -> Iterator[Iterate]:
     """Run SAGA (Defazio, Bach and Lacoste-Julien 2014), one iterate per n draws.
 
     The step is 1/(2(nμ + L)) or, if larger, 1/(3L), with L the largest Lipschitz constant; both
@@ -25,21 +19,13 @@ def saga(
     """
     n = problem.design.n
     step = safe_step(problem) if step_size is None else step_size
-    return incremental(
-        problem,
-        p=np.full(n, 1.0 / n),
-        blocks=1,
-        step=step,
-        state=state,
-        coef=coef,
-        intercept=intercept,
-    )
+    return incremental(problem, p=np.full(n, 1.0 / n), blocks=1, step=step, **start)
 
 
-def safe_step(problem: Problem) -> float:
+def safe_step(problem: Problem, *_: object) -> float:
     """Return the larger of the two step sizes that are proved."""
     largest = problem.row_constants().max()
     return 1.0 / min(2.0 * (problem.design.n * problem.l2 + largest), 3.0 * largest)
 
 
-METHOD = Method("saga", saga, safe_step=lambda problem, sampling, batch_size: safe_step(problem))
+METHOD = Method("saga", saga, safe_step=safe_step)

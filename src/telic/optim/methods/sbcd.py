@@ -59,17 +59,13 @@ def sgd(problem: Problem, **options: Any) -> Iterator[Iterate]:
     return sbcd(problem, blocks=1, **options)
 
 
-def safe_step(problem: Problem) -> float:
+def safe_step(problem: Problem, *_: object) -> float:
     """1/(2 L)."""
     return 0.5 / problem.row_constants().max()
 
 
-def _safe_step(problem: Problem, sampling: str, batch_size: int) -> float:
-    return safe_step(problem)
-
-
-METHOD = Method("sbcd", sbcd, safe_step=_safe_step, blocks=10)
-SGD = Method("sgd", sgd, safe_step=_safe_step)
+METHOD = Method("sbcd", sbcd, safe_step=safe_step, blocks=10)
+SGD = Method("sgd", sgd, safe_step=safe_step)
 
 
 @kernel

@@ -35,9 +35,9 @@ def svrg(
     n, d = problem.design.n, problem.design.d
     step = safe_step(problem) if step_size is None else step_size
     draws = sampling.draw_tables(np.full(n, 1.0 / n))
-    b, clock = np.array([intercept]), np.zeros(1)
+    b = np.array([intercept])
     rest = tables(step * problem.l2, min(n, d, LONGEST))
-    blocks, found = (clock, np.empty(0, np.int32)), whole_steps(problem, 1)
+    runs, found = (np.zeros(1), np.empty(0, np.int32)), whole_steps(problem, 1)
     A, terms, rates = problem.design.rows, problem.terms, problem.rates(step)
     while True:
         table, sums = snapshot(problem, coef, b[0])
@@ -48,7 +48,7 @@ def svrg(
             nodes = np.zeros((d, 3))
             nodes[:, 0], nodes[:, 1] = coef, sums[0]
             sums = nodes, sums[1]
-            sparse_steps(A, terms, draws, table, sums, b, blocks, rates, rest, state, n, False)
+            sparse_steps(A, terms, draws, table, sums, b, runs, rates, rest, state, n, False)
             coef[:] = nodes[:, 0]
             del nodes
         # Before the next table there is none: it is as long as y.
@@ -56,9 +56,9 @@ def svrg(
         yield Iterate(coef, b[0], 2 * n)
 
 
-def safe_step(problem: Problem) -> float:
+def safe_step(problem: Problem, *_: object) -> float:
     """1/(4 L)."""
     return 0.25 / problem.row_constants().max()
 
 
-METHOD = Method("svrg", svrg, safe_step=lambda problem, sampling, batch_size: safe_step(problem))
+METHOD = Method("svrg", svrg, safe_step=safe_step)
