@@ -1,6 +1,7 @@
 """The data matrix, checked, as kernels see it: by rows, and on demand by columns."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ _HEAD = 64
 """Rows that tell most columns not to be."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Design:
     """A checked data matrix: float32 or float64, dense or sparse, by rows and by columns.
 
@@ -28,9 +29,6 @@ class Design:
     """
 
     matrix: Any
-    _rows: Rows | None = field(default=None, repr=False)
-    _columns: Rows | None = field(default=None, repr=False)
-    _near: "tuple[Design, np.ndarray, np.ndarray] | None" = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -52,57 +50,41 @@ class Design:
         """Number of stored entries."""
         return self.matrix.nnz if self.is_sparse else self.matrix.size
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
         """The matrix by rows; a copy only if it came by columns."""
-        if self._rows is None:
-            self._rows = (
-                sparse_rows(self.matrix.tocsr())
-                if self.is_sparse
-                else np.ascontiguousarray(self.matrix)
-            )
-        return self._rows
+        return _lines(self.matrix)
 
-    @property
+    @cached_property
     def columns(self) -> Rows:
         """The matrix by columns; a copy only if it came by rows."""
-        if self._columns is None:
-            self._columns = (
-                sparse_rows(self.matrix.tocsc())
-                if self.is_sparse
-                else np.ascontiguousarray(self.matrix.T)
-            )
-        return self._columns
+        return _lines(self.matrix.T)
 
     @property
     def stored_by_column(self) -> np.ndarray:
         """Number of values held of each column."""
-        by_column = self.columns
-        return (
-            np.full(self.d, self.n)
-            if isinstance(by_column, np.ndarray)
-            else (np.diff(by_column.indptr))
-        )
+        columns = self.columns
+        if isinstance(columns, np.ndarray):
+            return np.full(self.d, self.n)
+        return np.diff(columns.indptr)
 
-    @property
+    @cached_property
     def near(self) -> "tuple[Design, np.ndarray, np.ndarray]":
         """The design with its far columns moved to zero, which columns, and what was taken off.
 
         Itself, without a copy, where there are none. The differences are exact: all values of such
         a column lie within a factor of two.
         """
-        if self._near is None:
-            columns = self._filled()
-            if columns.size:
-                columns = self._far(columns, self.matrix[:_HEAD][:, columns])
-            if columns.size and self.n > _HEAD:
-                columns = self._far(columns, self.matrix[:, columns])
-            self._near = (self, columns, np.empty(0))
-            if columns.size:
-                low, high = _extremes(self.matrix[:, columns])
-                centres = low + (high - low) / 2
-                self._near = (Design(_moved(self.matrix, columns, centres)), columns, centres)
-        return self._near
+        columns = self._filled()
+        if columns.size:
+            columns = _far(columns, self.matrix[:_HEAD][:, columns])
+        if columns.size and self.n > _HEAD:
+            columns = _far(columns, self.matrix[:, columns])
+        if not columns.size:
+            return self, columns, np.empty(0)
+        low, high = _extremes(self.matrix[:, columns])
+        centres = low + (high - low) / 2
+        return Design(_moved(self.matrix, columns, centres)), columns, centres
 
     def _filled(self) -> np.ndarray:
         """Columns that may hold a value in every row of the head: others hold zeros."""
@@ -111,15 +93,8 @@ class Design:
         if self.matrix.format == "csc":
             return np.flatnonzero(np.diff(self.matrix.indptr) == self.n)
         head = min(_HEAD, self.n)
-        counts = np.bincount(
-            self.matrix.indices[: self.matrix.indptr[head]], minlength=self.matrix.shape[1]
-        )
-        return np.flatnonzero(counts == head)
-
-    def _far(self, columns: np.ndarray, values: Any) -> np.ndarray:
-        """Those of some columns that are far from zero in the values; zeros not stored are near."""
-        low, high = _extremes(values)
-        return columns[high - low < _SPREAD * np.maximum(-low, high)]
+        held = self.matrix.indices[: self.matrix.indptr[head]]
+        return np.flatnonzero(np.bincount(held, minlength=self.d) == head)
 
 
 def as_design(X: Any) -> Design:
@@ -158,7 +133,7 @@ def as_design(X: Any) -> Design:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         values = matrix.data
-    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+    if 0 in matrix.shape:
         raise InputError(
             f"X has shape {matrix.shape}: at least one row and one feature are needed."
         )
@@ -173,6 +148,19 @@ def as_design(X: Any) -> Design:
         raise InputError(f"X cannot be read as numbers: {error}.") from None
     check_values(matrix)
     return Design(matrix)
+
+
+def _lines(matrix: Any) -> Rows:
+    """Return the rows of a matrix, or of a transposed one its columns, as kernels take them."""
+    if sparse.issparse(matrix):
+        return sparse_rows(matrix.tocsr())
+    return np.ascontiguousarray(matrix)
+
+
+def _far(columns: np.ndarray, values: Any) -> np.ndarray:
+    """Those of some columns that are far from zero in the values; zeros not stored are near."""
+    low, high = _extremes(values)
+    return columns[high - low < _SPREAD * np.maximum(-low, high)]
 
 
 def _extremes(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -190,9 +178,8 @@ def _moved(matrix: Any, columns: np.ndarray, centres: np.ndarray) -> Any:
         return moved
     off = np.zeros(matrix.shape[1], matrix.dtype)
     off[columns] = centres
-    by_entry = (
-        off[matrix.indices] if matrix.format == "csr" else np.repeat(off, np.diff(matrix.indptr))
-    )
+    by_row = matrix.format == "csr"
+    by_entry = off[matrix.indices] if by_row else np.repeat(off, np.diff(matrix.indptr))
     return type(matrix)((matrix.data - by_entry, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 

@@ -34,7 +34,11 @@ class Recentred:
         design, columns, centres = problem.design.near
         if columns.size:
             problem = replace(problem, design=design)
-        centre = _far_centre(problem, null)
+        # A target's residuals, and with an intercept the optimum, do not change. It is moved where
+        # its spread would drown in rounding; a spread of a few units in the last place is none.
+        centre, near, far = null
+        if not isinstance(problem.loss, Squared | Huber) or not 1e28 * near > far > 1e6 * near:
+            centre = 0.0
         if centre:
             problem = replace(problem, y=problem.y - centre)
         return cls(problem, columns, centres.astype(np.float64), centre)
@@ -89,15 +93,3 @@ def exact_intercept(intercept: float, centres: np.ndarray, coef: np.ndarray) -> 
     """Intercept for columns that had their centres taken off, and have them again."""
     products = (Fraction(float(c)) * Fraction(float(w)) for c, w in zip(centres, coef, strict=True))
     return Fraction(float(intercept)) - sum(products)
-
-
-def _far_centre(problem: Problem, null: tuple[float, float, float]) -> float:
-    """Return what to take off y first: its centre, where its spread would drown in rounding.
-
-    Residuals, and with an intercept the optimum, do not change. Otherwise nothing: no copy of y.
-    """
-    if not problem.fit_intercept or not isinstance(problem.loss, Squared | Huber):
-        return 0.0
-    centre, near, far = null
-    # A spread of a few units in the last place is none.
-    return centre if 1e28 * near > far > 1e6 * near else 0.0
