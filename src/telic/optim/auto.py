@@ -38,7 +38,4 @@ def choose_method(problem: Problem) -> str:
     condition = problem.loss.smoothness * squared.sum() / (n * problem.l2)
     if not condition <= 15.0 and not (problem.l1 == 0 and n < d):
         return "prox_newton"
-    z = np.zeros(n)
-    z += problem.best_shift(z)
-    strongest = problem.penalty.dual_norm(-problem.back(problem.slopes(z, out=z)))
-    return "prox_newton" if problem.l1 >= 0.07 * strongest else "sdca"
+    return "prox_newton" if problem.l1 >= 0.07 * problem.strongest_l1() else "sdca"

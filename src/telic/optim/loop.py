@@ -88,12 +88,8 @@ def drive(
         Relative to the objective at zero coefficients and the best intercept. Without l1 and l2
         there is no gap: then the largest gradient component that could still lower the objective
         is compared with the largest at zero.
-    max_passes : float
-        Stop unconverged after so many passes, with a `ConvergenceWarning`.
-    callback : callable, optional
-        Called with (record, coef, intercept) at each check; a true return value stops the run.
-    check_every : int, optional
-        Passes between checks; by default a forecast of the pass at which `tol` is met decides.
+    max_passes, callback, check_every
+        As in `telic.optim.minimize`.
     has_step : bool
         Whether the method's step can be too large: then an objective that grows without bound is
         an error. The dual method's may be infinite for a while.
@@ -110,7 +106,7 @@ def drive(
     began = time.perf_counter()
     shift, zero, unit = null or problem.null()
     bounded = problem.l1 > 0 or problem.l2 > 0
-    slope = np.nan if bounded else _slope_at_zero(problem, shift)
+    slope = np.nan if bounded else float(np.abs(problem.slope_alone(shift)).max())
     history: list[Record] = []
     lower, gradients, spent, since, wait = -np.inf, 0, 0.0, 0, 1
     converged = stopped = False
@@ -218,12 +214,6 @@ def certify(problem: Problem, coef: Any, intercept: float = 0.0) -> tuple[float,
     # The bound is that of the best intercept, where the slopes are balanced.
     lower = _look(problem, Iterate(w, float(intercept), 0), bounded)[2]
     return float(objective), max(float(objective - lower), 0.0) if bounded else np.nan
-
-
-def _slope_at_zero(problem: Problem, shift: float) -> float:
-    """Size of the gradient at zero coefficients and the best intercept."""
-    z = np.full(problem.design.n, shift)
-    return float(np.abs(problem.back(problem.slopes(z, out=z))).max())
 
 
 def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, float, float, float]:

@@ -126,6 +126,16 @@ class Problem:
             return 0.0
         return loss_kernels.intercept_shift(*self._losses(z))
 
+    def slope_alone(self, b: float) -> np.ndarray:
+        """Gradient of the loss at no coefficients and the intercept b."""
+        z = np.full(self.design.n, b)
+        return self.back(self.slopes(z, out=z))
+
+    def strongest_l1(self) -> float:
+        """Least λ₁ that leaves no feature."""
+        shift = self.best_shift(np.zeros(self.design.n))
+        return self.penalty.dual_norm(-self.slope_alone(shift))
+
     def settle(self, z: np.ndarray, b: float, risk: float | None) -> tuple[float, float]:
         """Make the intercept optimal, z in place; returns it and the weighted loss there.
 

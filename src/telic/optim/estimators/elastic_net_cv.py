@@ -30,13 +30,6 @@ from telic.optim.solver import solve_path
 Solved = SolveResult | SoftmaxResult
 
 
-def strongest(problem: Problem, l1_ratio: float) -> float:
-    """Smallest alpha at which all coefficients are zero (for l1_ratio 0.001 if it is below)."""
-    z = np.zeros(problem.design.n)
-    z += problem.best_shift(z)
-    return problem.penalty.dual_norm(-problem.back(problem.slopes(z))) / max(l1_ratio, 1e-3)
-
-
 class _PathCV:
     """Cross-validation over (l1_ratio, alpha); the folds run in threads, each path warm-started."""
 
@@ -89,13 +82,9 @@ class _PathCV:
         }
 
         def one_fold(number: int, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-            known = None if offset is None else offset[train]
+            known: Any = None if offset is None else offset[train]
             try:
-                if (
-                    known is not None
-                    and known.ndim == 2
-                    and np.unique(y[train]).size < np.unique(y).size
-                ):
+                if np.ndim(known) == 2 and np.unique(y[train]).size < np.unique(y).size:
                     raise InputError("a class is missing, and the offset has a column for each.")
                 inside, labels = self._problems(X[train], y[train], weights[train], known)
             except InputError as error:
@@ -231,7 +220,8 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         weights = example_weights(None, y, sample_weight)
 
         def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
-            return grid(self.alphas, self.eps, strongest(problems[0], ratio))
+            # A ridge alone leaves features in use at any alpha.
+            return grid(self.alphas, self.eps, problems[0].strongest_l1() / max(ratio, 1e-3))
 
         def fitted(results: Sequence[Any], _: Any) -> ElasticNetRegressor:
             model = ElasticNetRegressor(loss=self.loss)
