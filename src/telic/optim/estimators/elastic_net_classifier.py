@@ -1,7 +1,6 @@
 """A scikit-learn estimator: elastic-net classification, of two classes and of several."""
 
 from collections.abc import Sequence
-from copy import copy
 from numbers import Real
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from telic.optim.design import refuse_mask
 from telic.optim.estimators.linear import (
     Linear,
     check_solver,
+    checked_ratio,
     example_weights,
     likeliest,
     one_vs_rest_probabilities,
@@ -170,8 +170,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         -------
         self
         """
-        with_penalty = _with_penalty(self)
-        with_penalty._check_ratio()
+        ratio = self._ratio_of_penalty()
         check_solver(self)
         if not isinstance(self.C, Real) or not float(self.C) > 0:
             raise InputError(f"C is {self.C!r}, expected a number > 0.")
@@ -181,25 +180,34 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         self._check_both_weighted(classes, y, weights)
         alpha = 0.0 if self.penalty is None else 1.0 / (self.C * weights.sum())
         offset = checked_offset(classes, offset, y.size)
-        if classes.size > 2 and self._is_softmax():
-            problem = self._softmax_problem(X, y, weights, alpha, with_penalty.l1_ratio, offset)
-            known = self._starts(classes, X.shape[1], classes.size)[0] is not None
-            start = (self.coef_, self.intercept_) if known else None
-            result = solve_softmax(problem, tol=self.tol, max_passes=self.max_iter, start=start)
-            self.classes_: np.ndarray = classes
-            self._store([result])
-            return self
         positive = classes[1:] if classes.size == 2 else classes
-        starts = self._starts(classes, X.shape[1], positive.size)
-        results = [
-            with_penalty._solve(X, np.where(y == label, 1.0, -1.0), alpha, weights, start, own)
-            for label, start, own in zip(
-                positive, starts, offsets_of(positive, offset), strict=True
-            )
-        ]
-        self.classes_ = classes
+        known = self.warm_start and np.array_equal(getattr(self, "classes_", None), classes)
+        known = known and self.coef_.shape == (positive.size, X.shape[1])
+        results: list[SolveResult] | list[SoftmaxResult]
+        if classes.size > 2 and self._is_softmax():
+            problem = self._softmax_problem(X, y, weights, alpha, ratio, offset)
+            start = (self.coef_, self.intercept_) if known else None
+            results = [solve_softmax(problem, tol=self.tol, max_passes=self.max_iter, start=start)]
+        else:
+            starts: list[Any] = [None] * positive.size
+            if known:
+                starts = list(zip(self.coef_, self.intercept_, strict=True))
+            results = [
+                self._solve(X, np.where(y == label, 1.0, -1.0), alpha, ratio, weights, start, own)
+                for label, start, own in zip(
+                    positive, starts, offsets_of(positive, offset), strict=True
+                )
+            ]
+        self.classes_: np.ndarray = classes
         self._store(results)
         return self
+
+    def _ratio_of_penalty(self) -> float:
+        """Share of ℓ₁ that the penalty's name stands for."""
+        ratios = {"elasticnet": self.l1_ratio, "l1": 1.0, "l2": 0.0, None: 0.0}
+        if self.penalty not in list(ratios):
+            raise InputError(f"penalty is {self.penalty!r}, expected elasticnet, l1, l2 or None.")
+        return checked_ratio(ratios[self.penalty])
 
     def _is_softmax(self) -> bool:
         """Whether several classes are fitted together."""
@@ -302,16 +310,6 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
         """Return the accuracy."""
         return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
 
-    def _starts(
-        self, classes: np.ndarray, d: int, count: int
-    ) -> list[tuple[np.ndarray, float] | None]:
-        known = getattr(self, "classes_", None)
-        if not self.warm_start or known is None or not np.array_equal(known, classes):
-            return [None] * count
-        if self.coef_.shape != (count, d):
-            return [None] * count
-        return list(zip(self.coef_, self.intercept_, strict=True))
-
 
 def checked_offset(classes: np.ndarray, offset: Any, n: int) -> np.ndarray | None:
     """Check an offset: a number for each row, or beyond two classes one for each row and class."""
@@ -333,13 +331,3 @@ def offsets_of(positive: np.ndarray, offset: np.ndarray | None) -> list[np.ndarr
     if offset is None or offset.ndim == 1:
         return [offset] * positive.size
     return list(offset.T)
-
-
-def _with_penalty(model: ElasticNetClassifier) -> ElasticNetClassifier:
-    """Return the model with the l1_ratio that its penalty's name stands for."""
-    ratios = {"elasticnet": model.l1_ratio, "l1": 1.0, "l2": 0.0, None: 0.0}
-    if model.penalty not in list(ratios):
-        raise InputError(f"penalty is {model.penalty!r}, expected elasticnet, l1, l2 or None.")
-    named = copy(model)
-    named.l1_ratio = ratios[model.penalty]
-    return named

@@ -8,7 +8,13 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from telic.errors import InputError
-from telic.optim.estimators.linear import Linear, check_solver, example_weights, validated
+from telic.optim.estimators.linear import (
+    Linear,
+    check_solver,
+    checked_ratio,
+    example_weights,
+    validated,
+)
 from telic.optim.losses import LogLink, Loss, as_loss
 from telic.optim.problem import as_vector
 
@@ -104,7 +110,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         -------
         self
         """
-        self._check_ratio()
+        ratio = checked_ratio(self.l1_ratio)
         check_solver(self)
         if not isinstance(self.alpha, Real) or not 0 <= float(self.alpha) < np.inf:
             raise InputError(f"alpha is {self.alpha!r}, expected a number >= 0.")
@@ -114,7 +120,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         if self.warm_start and getattr(self, "coef_", np.empty(0)).shape == (X.shape[1],):
             start = self.coef_, self.intercept_
         weights = example_weights(None, y, sample_weight)
-        result = self._solve(X, y, self.alpha, weights, start, offset)
+        result = self._solve(X, y, self.alpha, ratio, weights, start, offset)
         self.coef_: np.ndarray = result.coef
         self.intercept_: float = result.intercept
         self.n_iter_: int = max(1, round(result.passes))
@@ -151,12 +157,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         with np.errstate(divide="ignore", invalid="ignore"):
             falling = weights @ (y * np.exp((1.0 - loss.power) * known))
             null = known + np.log(falling / (weights @ np.exp((2.0 - loss.power) * known)))
-            left, least = (
-                weights @ loss.value(scores + known, y),
-                weights @ loss.value(null, y),
-            )
-        return (
-            float(1.0 - left / least)
-            if least > 4e-15 * (weights @ y ** (2.0 - loss.power))
-            else np.nan
-        )
+            left = weights @ loss.value(scores + known, y)
+            least = weights @ loss.value(null, y)
+        rounding = 4e-15 * (weights @ y ** (2.0 - loss.power))
+        return float(1.0 - left / least) if least > rounding else np.nan

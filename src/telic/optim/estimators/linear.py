@@ -48,6 +48,7 @@ class Linear(LinearPrediction):
         X: Any,
         y: Any,
         alpha: float,
+        ratio: float,
         sample_weight: Any,
         start: tuple[np.ndarray, float] | None,
         offset: Any = None,
@@ -57,8 +58,8 @@ class Linear(LinearPrediction):
             X,
             y,
             loss=self.loss,
-            l1=alpha * self.l1_ratio,
-            l2=alpha * (1.0 - self.l1_ratio),
+            l1=alpha * ratio,
+            l2=alpha * (1.0 - ratio),
             groups=self.groups,
             positive=self.positive,
             method=self.solver,
@@ -75,9 +76,12 @@ class Linear(LinearPrediction):
             threads=own_threads(self.n_jobs),
         )
 
-    def _check_ratio(self) -> None:
-        if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
-            raise InputError(f"l1_ratio is {self.l1_ratio!r}, expected a number from 0 to 1.")
+
+def checked_ratio(l1_ratio: Any) -> float:
+    """Refuse what is no share of ℓ₁."""
+    if not isinstance(l1_ratio, Real) or not 0 <= float(l1_ratio) <= 1:
+        raise InputError(f"l1_ratio is {l1_ratio!r}, expected a number from 0 to 1.")
+    return float(l1_ratio)
 
 
 def own_threads(n_jobs: int | None) -> int:
@@ -141,10 +145,8 @@ def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray
     if class_weight is not None:
         classes, codes = np.unique(y, return_inverse=True)
         # Balanced means balanced in weight, as in scikit-learn's LogisticRegression.
-        weights = (
-            weights
-            * compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)[codes]
-        )
+        of_class = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)
+        weights = weights * of_class[codes]
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
         raise InputError("sample_weight must be finite, >= 0 and not all zero.")
     if weights.max() > MOST_WEIGHT or weights.max() < 1 / MOST_WEIGHT:
