@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from telic.choice.choices import Choices, row_a_group
 from telic.choice.logit_kernels import softmax_rows
-from telic.choice.step_schedule import Schedule, step_after
 from telic.errors import InputError
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
     from telic.scale import Executor
+
+Schedule = Literal["annealed", "steady"]
+"""How the step shrinks from one choice to the next."""
 
 
 def learn_online(
@@ -94,6 +96,12 @@ def _path(
     weights = given["initial"], given["center"]
     path = _walk(*choices.arrays, *weights, step_size, l2, annealed, choices.widest)
     return {"path": path}
+
+
+@kernel
+def step_after(step_size, t, annealed):
+    """Step size after t updates: eta 0.9^t as printed [Zhang2017] (2.7.2), or eta / sqrt(1 + t)."""
+    return step_size * 0.9**t if annealed else step_size / np.sqrt(1.0 + t)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Columns of numbers, checked."""
+"""Columns of numbers, and the level of an interval, checked."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,13 @@ def checked_numbers(name: str, values: ArrayLike) -> np.ndarray:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name}: cannot be read as numbers ({error}).") from None
+
+
+def checked_level(level: float) -> float:
+    """Return the level of a confidence interval; InputError if it is not between 0 and 1."""
+    if not 0 < level < 1:
+        raise InputError(f"level: {level!r}, expected a number between 0 and 1.")
+    return level
 
 
 def refuse_masked(name: str, values: ArrayLike) -> None:

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from telic.errors import InputError
-from telic.evaluate.checked_numbers import checked_numbers, refuse_masked
-from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.checked_numbers import checked_level, checked_numbers, refuse_masked
 from telic.evaluate.wilson import wilson_interval
 from telic.kernels import kernel
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 
 from telic.errors import InputError
-from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.checked_numbers import checked_level
 from telic.evaluate.wilson import wilson_interval
 
 

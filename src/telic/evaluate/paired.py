@@ -7,8 +7,7 @@ import scipy  # its parts load when they are used: they take seconds
 from numpy.typing import ArrayLike
 
 from telic.errors import InputError
-from telic.evaluate.checked_numbers import checked_numbers, refuse_masked
-from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.checked_numbers import checked_level, checked_numbers, refuse_masked
 
 
 class PairedTest(NamedTuple):

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from telic.errors import InputError
-from telic.evaluate.checked_numbers import checked_numbers
-from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.checked_numbers import checked_level, checked_numbers
 
 
 class FoldTest(NamedTuple):
@@ -144,9 +143,7 @@ def _five_by_two(differences: ArrayLike) -> np.ndarray:
 
 
 def _t(difference: float, spread: float, freedom: int) -> FoldTest:
-    if spread == 0:
-        return (
-            FoldTest(math.copysign(math.inf, difference), 0.0) if difference else FoldTest(0.0, 1.0)
-        )
-    statistic = float(difference / spread)
+    statistic = math.copysign(math.inf, difference) if difference else 0.0
+    if spread != 0:
+        statistic = float(difference / spread)
     return FoldTest(statistic, float(2 * stats.t.sf(abs(statistic), freedom)))

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import checked_level
 from telic.evaluate.classification import checked_scores
-from telic.evaluate.confidence_level import checked_level
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
 """Of which rows are positive, and their scores: `roc_auc`, `average_precision`, a `partial`."""

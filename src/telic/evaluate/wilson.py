@@ -4,7 +4,7 @@ import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 
 from telic.errors import InputError
-from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.checked_numbers import checked_level
 
 
 def wilson_interval(share: float, n: float, *, level: float = 0.95) -> tuple[float, float]:

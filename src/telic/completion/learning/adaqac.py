@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
-from telic.choice.online import online_step
-from telic.choice.step_schedule import Schedule, step_after
+from telic.choice.online import Schedule, online_step, step_after
 from telic.completion.learning.relevance import Relevance, Scale
 from telic.completion.learning.replayed_log import RankedKeystrokes, Replay
 from telic.completion.learning.saturation import D, Saturation, bounded

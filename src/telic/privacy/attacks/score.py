@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.errors import InputError
-from telic.evaluate.confidence_level import checked_level
+from telic.evaluate.checked_numbers import checked_level
 from telic.hin import Network
 from telic.hin.links import int64_ids
 from telic.privacy.attacks.dehin import Attack
