@@ -65,12 +65,7 @@ class Choices:
         if outside.any():
             bad = int(np.argmax(outside))
             raise InputError(f"choice {bad}: its chosen row is not among its own candidates.")
-        if (
-            not group.size
-            or group[0] != 0
-            or group[-1] != len(chosen)
-            or (np.diff(group) < 0).any()
-        ):
+        if not ascends(group, len(chosen)):
             raise InputError("group must ascend from 0 to the number of choices.")
         if not (np.isfinite(x).all() and np.isfinite(offset).all()):
             raise InputError("x and offset must be finite; look for NaN or inf in the features.")
@@ -133,6 +128,12 @@ def positions(name: str, values: ArrayLike, dtype: type = np.int64) -> np.ndarra
     if given.size and not limits.min <= given.min() <= given.max() <= limits.max:
         raise InputError(f"{name} must lie in {limits.min}..{limits.max}.")
     return np.ascontiguousarray(given, dtype)
+
+
+def ascends(start: np.ndarray, end: int) -> bool:
+    """Whether positions ascend from 0 to an end, where some may be equal."""
+    within = start.size > 0 and start[0] == 0 and start[-1] == end
+    return within and not (np.diff(start) < 0).any()
 
 
 def row_a_group(name: str, rows: ArrayLike, shape: tuple[int, int]) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from telic.choice.choices import Choices, positions
+from telic.choice.choices import Choices, ascends, positions
 from telic.errors import InputError
 from telic.kernels import kernel
 
@@ -97,16 +97,12 @@ class FactoredChoices:
             object.__setattr__(self, "shared_start", np.zeros(len(self.outcome) + 1, np.int64))
             object.__setattr__(self, "shared_feature", np.zeros(0, np.int32))
             object.__setattr__(self, "shared_value", np.zeros(0))
-        for name, dtype in (
-            ("outcome", np.int32),
-            ("start", np.int64),
-            ("chosen", np.int64),
-            ("context_start", np.int64),
-            ("context_entry", np.int32),
-            ("shared_start", np.int64),
-            ("shared_feature", np.int32),
+        for dtype, names in (
+            (np.int64, ("start", "chosen", "context_start", "shared_start")),
+            (np.int32, ("outcome", "context_entry", "shared_feature")),
         ):
-            object.__setattr__(self, name, positions(name, getattr(self, name), dtype))
+            for name in names:
+                object.__setattr__(self, name, positions(name, getattr(self, name), dtype))
         for name in ("offset", "context_value", "shared_value"):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
         # The rows and the chosen ones are checked where every conditional logit is.
@@ -118,12 +114,7 @@ class FactoredChoices:
             start, position, value = (
                 getattr(self, f"{what}_{part}") for part in ("start", one, "value")
             )
-            if (
-                len(start) != owners + 1
-                or start[0] != 0
-                or start[-1] != len(position)
-                or (np.diff(start) < 0).any()
-            ):
+            if len(start) != owners + 1 or not ascends(start, len(position)):
                 raise InputError(f"{what}_start must ascend from 0 to the number of entries.")
             if len(position) != len(value) or not np.isfinite(value).all():
                 raise InputError(f"{what} values must be finite, one for each entry.")
@@ -222,9 +213,8 @@ class FactoredChoices:
         own = np.repeat(np.arange(self.rows), np.diff(self.shared_start))
         row = np.concatenate([np.repeat(np.arange(self.rows), counts), own])
         pair = np.repeat(self.outcome.astype(np.int64), counts) * self.entries
-        column = np.concatenate(
-            [pair + self.context_entry[context], self.first + self.shared_feature]
-        )
+        pairs, shared = pair + self.context_entry[context], self.first + self.shared_feature
+        column = np.concatenate([pairs, shared])
         value = np.concatenate([self.context_value[context], self.shared_value])
         return scipy.sparse.csr_matrix((value, (row, column)), shape=(self.rows, self.size))
 

@@ -9,11 +9,9 @@ import numpy as np
 
 from telic.choice.elastic_net import Elastic, Fit
 from telic.choice.factored_choices import FactoredChoices
-from telic.data.object_storage import refuse_remote
-from telic.errors import InputError
-from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, store_arrays
+from telic.choice.group_buckets import answers, stored
+from telic.scale.arrays import Arrays, map_array
 from telic.scale.executor import Executor
-from telic.scale.job_folder import identity
 
 ARRAYS = [part.name for part in fields(FactoredChoices)][3:]
 """What `FactoredChoices` takes after its three sizes, in its order."""
@@ -43,17 +41,11 @@ def fits_of(
     InputError
         If there is no folder, or it holds other choices.
     """
-    if work is None:
-        raise InputError("work: with an executor, name a folder for the choices.")
-    refuse_remote(work, "work", "the choices are mapped")
-    folder = Path(work).absolute()  # a worker has a working folder of its own
-    store_arrays(folder, {name: getattr(choices, name) for name in ARRAYS})
+    folder = stored(choices, ARRAYS, work)
     sizes = choices.outcomes, choices.entries, choices.shared
-    task = partial(save_arrays, partial(_fit, solve, folder, sizes))
-    out = folder / f"found-{identity(task, penalties)}"
-    paths = executor.map(task, penalties, out=out, ending=".npz").values
+    found = answers(partial(_fit, solve, folder, sizes), penalties, executor, folder)
     # A warning that a worker gave is not heard here.
-    return [_read(load_arrays(path)).checked() for path in paths]
+    return [_read(arrays).checked() for arrays in found]
 
 
 def _fit(

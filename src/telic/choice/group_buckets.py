@@ -1,14 +1,16 @@
 """Work on groups by buckets of them on an engine; the choices lie in files that tasks map."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from telic.choice.choices import Choices
+from telic.choice.factored_choices import FactoredChoices
 from telic.data.object_storage import refuse_remote
 from telic.errors import InputError
 from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, store_arrays
@@ -45,12 +47,7 @@ def by_bucket(
     InputError
         If there is no folder, or it holds other choices.
     """
-    if work is None:
-        raise InputError("work: with an executor, name a folder for the choices.")
-    refuse_remote(work, "work", "the choices are mapped")
-    folder = Path(work).absolute()  # a worker has a working folder of its own
-    parts = ("x", "offset", "start", "chosen", "group")
-    store_arrays(folder, {name: getattr(choices, name) for name in parts})
+    folder = stored(choices, ("x", "offset", "start", "chosen", "group"), work)
     files = {}
     for name, rows in given.items():
         files[name] = f"{name}-{hashlib.sha256(rows.tobytes()).hexdigest()[:16]}"
@@ -62,11 +59,30 @@ def by_bucket(
         store_arrays(folder, {name: _cut(choices, executor)})
     bounds = map_array(folder, name).tolist()
     buckets = [Range(*pair) for pair in pairwise(bounds)]
-    task = partial(save_arrays, partial(_on_bucket, function, folder, tuple(files.items())))
-    out = folder / f"found-{identity(task, buckets)}"
-    paths = executor.map(task, buckets, out=out, ending=".npz").values
-    found = [load_arrays(path) for path in paths]
+    task = partial(_on_bucket, function, folder, tuple(files.items()))
+    found = answers(task, buckets, executor, folder)
     return {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+
+
+def stored(
+    choices: Choices | FactoredChoices, names: Sequence[str], work: str | Path | None
+) -> Path:
+    """Put the choices' arrays of these names into a folder, unless they are there; return it."""
+    if work is None:
+        raise InputError("work: with an executor, name a folder for the choices.")
+    refuse_remote(work, "work", "the choices are mapped")
+    folder = Path(work).absolute()  # a worker has a working folder of its own
+    store_arrays(folder, {name: getattr(choices, name) for name in names})
+    return folder
+
+
+def answers(
+    function: Callable[[Any], Arrays], parts: Sequence[Any], executor: Executor, folder: Path
+) -> list[Arrays]:
+    """Call a function with each part on an engine; return the arrays, which it kept in files."""
+    task = partial(save_arrays, function)
+    out = folder / f"found-{identity(task, parts)}"
+    return [load_arrays(path) for path in executor.map(task, parts, out=out, ending=".npz").values]
 
 
 def _cut(choices: Choices, executor: Executor) -> np.ndarray:

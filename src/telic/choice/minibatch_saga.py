@@ -110,11 +110,8 @@ def _step_sizes(choices: FactoredChoices, penalty: Elastic, batch_size: int) -> 
     squares, shared = squared_norms(choices)
     # Twice each, where there are both, because the two kinds of weights move at once.
     both = 2.0 if shared.any() and squares.any() else 1.0
-    curvature = np.empty(choices.outcomes + 1)
-    curvature[:-1] = np.bincount(choices.outcome, squares[choices.choice], choices.outcomes) / (
-        2 * n
-    )
-    curvature[-1] = shared.sum() / (2 * n)
+    of_outcome = np.bincount(choices.outcome, squares[choices.choice], choices.outcomes)
+    curvature = np.append(of_outcome, shared.sum()) / (2 * n)
     worst = np.append(
         np.full(choices.outcomes, squares.max(initial=0.0) / 2),
         np.maximum.reduceat(shared, choices.start[:-1]).max(initial=0.0) / 2,
