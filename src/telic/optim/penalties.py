@@ -1,6 +1,6 @@
 """The penalty (λ₂/2)‖w‖² + λ₁ Ω(w), where Ω is the ℓ₁ norm or a group norm over a partition."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -123,9 +123,7 @@ class GroupElasticNet:
     def violations(self, gradient: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Distance of each coordinate's group from optimal, given the loss's gradient there."""
         out = np.empty_like(w)
-        prox_kernels.group_violations(
-            *(gradient, w, self.order, self.starts, self.l1, self.l2, out),
-        )
+        prox_kernels.group_violations(gradient, w, self.order, self.starts, self.l1, self.l2, out)
         return out
 
     def blocks(self, d: int) -> Blocks:
@@ -161,6 +159,23 @@ Penalty = ElasticNet | GroupElasticNet
 def soft(z: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
     """Soft-thresholding: sign(z) max(|z| − threshold, 0)."""
     return np.sign(z) * np.maximum(np.abs(z) - threshold, 0.0)
+
+
+def dual_scales(penalty: Penalty, v: np.ndarray) -> Iterator[tuple[float, float]]:
+    """Scales at which v is a point of the dual, and the conjugate of the penalty at v so scaled.
+
+    Scaling v towards 0 makes it feasible: without l2 that is needed, with l2 the better of both
+    counts.
+    """
+    norm, l1, l2 = penalty.dual_norm(v), penalty.l1, penalty.l2
+    scales = {min(1.0, l1 / norm)} if 0 < norm < np.inf and l1 > 0 else set()
+    if l2 > 0 or norm <= l1:
+        scales.add(1.0)
+    for scale in scales:
+        # Without l2 the scaled point is feasible, though rounding may hide it. With l1/scale no
+        # scaled copy of v is needed.
+        weaker = replace(penalty, l1=l1 / scale)
+        yield scale, weaker.conjugate(v) * scale**2 if l2 > 0 else 0.0
 
 
 def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -> GroupElasticNet:

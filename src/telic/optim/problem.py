@@ -1,6 +1,6 @@
 """The finite-sum problem: data, loss, penalty; its objective and its duality gap."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -11,7 +11,7 @@ from telic.optim import loss_kernels, row_products
 from telic.optim.design import LARGEST, Design, as_design, refuse_mask
 from telic.optim.losses import LogLink, Loss, Tweedie, as_loss
 from telic.optim.offset import without_offset
-from telic.optim.penalties import ElasticNet, Penalty, group_penalty
+from telic.optim.penalties import ElasticNet, Penalty, dual_scales, group_penalty
 from telic.optim.threads import SMALLEST, share
 from telic.optim.vector_math import BLOCK
 
@@ -166,23 +166,13 @@ class Problem:
 
         Any a inside the domain of the conjugates, with Σ a = 0 if there is an intercept, bounds
         the optimum from below by −Σ (mass_i loss*(a_i / mass_i) − a_i offset_i) − penalty*(−Xᵀ a).
-        Scaling a towards 0 keeps it feasible: without l2 that is needed, with l2 the better of both
-        counts. The sum of the conjugates at a itself, less a·offset, may be known: at the slopes of
+        The sum of the conjugates at a itself, less a·offset, may be known: at the slopes of
         predictions z it is a·z less the loss.
         """
         if not np.isfinite(gradient).all():
             return -np.inf  # what is no number bounds nothing, though a maximum may hide it
-        pull = -gradient
-        norm = self.penalty.dual_norm(pull)
-        scales = {min(1.0, self.l1 / norm)} if 0 < norm < np.inf and self.l1 > 0 else set()
-        if self.l2 > 0 or norm <= self.l1:
-            scales.add(1.0)
         best, sums = -np.inf, np.empty(-(-a.size // BLOCK))
-        for scale in scales:
-            # Without l2 the scaled point is feasible, though rounding may hide it. With l1/scale
-            # no scaled copy of the gradient is needed.
-            weaker = replace(self.penalty, l1=self.l1 / scale)
-            conjugate = weaker.conjugate(pull) * scale**2 if self.l2 > 0 else 0.0
+        for scale, conjugate in dual_scales(self.penalty, -gradient):
             total = conjugates
             if total is None or scale < 1.0:
                 known = self.loss.code, self.loss.shape, a, self.y, self.mass

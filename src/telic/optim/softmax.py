@@ -1,13 +1,13 @@
 """Multinomial logistic regression: the objective, and a lower bound that holds at any point."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from telic.errors import InputError
 from telic.kernels import kernel
 from telic.optim.design import Design
-from telic.optim.penalties import ElasticNet, GroupElasticNet, Penalty, group_penalty
+from telic.optim.penalties import ElasticNet, GroupElasticNet, Penalty, dual_scales, group_penalty
 from telic.optim.problem import make_problem
 from telic.optim.vector_math import SUMS, exp_negative, log
 
@@ -81,15 +81,8 @@ class SoftmaxProblem:
                 row = np.maximum(self.shares - excess / ratio, 0.0)
                 centre = np.asarray(self.design.matrix.T @ self.mass, dtype=np.float64).ravel()
                 pulled = (1.0 - mixed) * pulled + mixed * np.outer(row, centre)
-        slope = (pulled - self.own).ravel()
-        norm, l1, l2 = self.penalty.dual_norm(slope), self.penalty.l1, self.penalty.l2
-        scales = {1.0} if l2 > 0.0 or norm <= l1 else set()
-        if norm > 0.0 and l1 > 0.0:
-            scales.add(min(1.0, l1 / norm))
         best = -np.inf
-        for scale in scales:
-            weaker = replace(self.penalty, l1=l1 / scale)
-            conjugate = weaker.conjugate(slope) * scale**2 if l2 > 0.0 else 0.0
+        for scale, conjugate in dual_scales(self.penalty, (pulled - self.own).ravel()):
             entropy = _conjugates(p, self.labels, self.mass, mixed, row, scale)
             best = max(best, scale * self._offsets_part(p, mixed, row) - entropy - conjugate)
         return best

@@ -65,10 +65,6 @@ def solve_softmax(
         As in `telic.optim.minimize`.
     start : tuple of arrays, optional
         Coefficients of shape (K, d) and intercepts of shape (K,) to start at.
-
-    Returns
-    -------
-    SoftmaxResult
     """
     began = time.perf_counter()
     alone, zero = _intercepts_alone(problem)
@@ -338,9 +334,8 @@ def _centre(problem: SoftmaxProblem, state: _State) -> None:
             free = mean - l1 * (2 * counts - K) / (K * l2)
             edges = np.vstack([np.full_like(mean, -np.inf), ordered, np.full_like(mean, np.inf)])
             inside = np.clip(free, edges[:-1], edges[1:])
-            costs = l1 * np.abs(ordered[None] - inside[:, None]).sum(axis=1) + 0.5 * l2 * (
-                (ordered[None] - inside[:, None]) ** 2
-            ).sum(axis=1)
+            apart = ordered[None] - inside[:, None]
+            costs = l1 * np.abs(apart).sum(axis=1) + 0.5 * l2 * (apart**2).sum(axis=1)
             shift = np.take_along_axis(inside, costs.argmin(axis=0)[None], axis=0)[0]
     if shift.any():
         W = state.W - shift
