@@ -218,7 +218,7 @@ def solve_path(
     check_stop(tol, max_passes)
     if not isinstance(intercept_init, Real) or not np.isfinite(intercept_init):
         raise InputError(f"intercept_init is {intercept_init!r}, expected a finite number.")
-    coef = _start(coef_init, problem.design.d)
+    coef = start_vector("coef_init", coef_init, problem.design.d)
     null = problem.null()
     move = Recentred.of(problem, null)
     if move.problem is not problem:
@@ -317,17 +317,18 @@ def safe_step(
     return chosen.safe_step(problem, sampling, batch_size or 1)
 
 
-def _start(coef_init: Any, d: int) -> np.ndarray:
-    if coef_init is None:
-        return np.zeros(d)
-    refuse_mask("coef_init", coef_init)
+def start_vector(name: str, given: Any, size: int) -> np.ndarray:
+    """Return a copy of where to start, or zeros; refuse what is not so many finite numbers."""
+    if given is None:
+        return np.zeros(size)
+    refuse_mask(name, given)
     try:
-        coef = np.array(coef_init, dtype=np.float64)
+        start = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"coef_init cannot be read as numbers: {error}.") from None
-    if coef.shape != (d,) or not np.isfinite(coef).all():
-        raise InputError(f"coef_init has shape {coef.shape}, expected ({d},) finite numbers.")
-    return coef
+        raise InputError(f"{name} cannot be read as numbers: {error}.") from None
+    if start.shape != (size,) or not np.isfinite(start).all():
+        raise InputError(f"{name} has shape {start.shape}, expected ({size},) finite numbers.")
+    return start
 
 
 def _checked_step(

@@ -307,12 +307,9 @@ def _run(
             z += whole.A @ x - whole.c - y
             point = certifier(x, y / rows, rows * rho * z)
             objective, gap = point.objective, point.gap
-            apart = np.sqrt(share @ np.sum(((local - x) @ L) ** 2, axis=1))
-            history.append(
-                Round(
-                    len(history) + 1, objective, gap, float(apart), float(np.linalg.norm(moved @ L))
-                )
-            )
+            apart = float(np.sqrt(share @ np.sum(((local - x) @ L) ** 2, axis=1)))
+            went = float(np.linalg.norm(moved @ L))
+            history.append(Round(len(history) + 1, objective, gap, apart, went))
             best, dual = point.x, rows * rho * z
             if callback is not None and callback(history[-1], x):
                 stopped = "callback"

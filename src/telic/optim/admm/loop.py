@@ -87,18 +87,6 @@ class AdmmResult:
     history: list[AdmmRecord] = field(repr=False)
 
 
-class Until(NamedTuple):
-    """When to look and when to stop, as `telic.optim.admm.minimize_admm` has it."""
-
-    tol: float
-    max_passes: float
-    max_seconds: float = np.inf
-    callback: Callable[[AdmmRecord, Point], bool | None] | None = None
-    check_every: float | None = None
-    """Passes between looks. By default they become rarer as the run grows longer, and every
-    complete stage is looked at."""
-
-
 def drive(
     problem: AdmmProblem,
     points: Iterator[Point],
@@ -110,7 +98,11 @@ def drive(
     rho: float,
     step_size: float,
     safe_step: float,
-    until: Until,
+    tol: float,
+    max_passes: float,
+    max_seconds: float,
+    callback: Callable[[AdmmRecord, Point], bool | None] | None,
+    check_every: float | None,
 ) -> AdmmResult:
     """Run a method until the gap is at most tol times `zero`.
 
@@ -122,14 +114,13 @@ def drive(
     zero : float
         The objective without any feature.
 
-    Other parameters as in `telic.optim.admm.minimize_admm`.
+    Other parameters as in `telic.optim.admm.solve_admm`.
 
     Raises
     ------
     InputError
         If the method diverges; the message names a safe step size.
     """
-    tol, max_passes, max_seconds, callback, check_every = until
     began = time.perf_counter()
     record, start = _look(certifier, start, 0, 0.0)
     diverged = 1e6 * max(zero, np.nan_to_num(abs(record.objective_y), posinf=0.0))

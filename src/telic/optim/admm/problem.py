@@ -73,16 +73,14 @@ class AdmmProblem:
     @property
     def constraint(self) -> Constraint:
         """The constraint and g as the kernels take them."""
-        B = self.B if self.B is not None else sparse.csr_matrix((1, 1))
-        g = self.g
-        A = sparse_rows(self.A)
-        return Constraint(A, sparse_rows(B), self.B is None, self.c, g.l1, g.l2, g.low, g.high)
+        A, g = sparse_rows(self.A), self.g
+        B = sparse_rows(sparse.csr_matrix((1, 1)) if self.B is None else self.B)
+        return Constraint(A, B, self.B is None, self.c, g.l1, g.l2, g.low, g.high)
 
     @property
     def terms(self) -> Terms:
         """The weighted losses as kernels take them, with what the ridge adds to each entry of x."""
-        bias = float(self.data.fit_intercept)
-        return Terms(*self.data.terms, bias, self.ridge)
+        return Terms(*self.data.terms, float(self.data.fit_intercept), self.ridge)
 
     @property
     def ridge(self) -> np.ndarray:
@@ -158,25 +156,19 @@ class AdmmProblem:
     def smooth(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """f(x) and its gradient, in one pass that keeps nothing per row."""
         out = np.zeros(self.size)
-        value = self._pass(x, out, True, True)
+        value = _pass(self.data.design.rows, self.terms, x, out, True, True)
         return value + 0.5 * self.ridge @ x**2, out + self.ridge * x
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """Gradient of the loss part of f: without the ridge."""
         out = np.zeros(self.size)
-        self._pass(x, out, False, True)
+        _pass(self.data.design.rows, self.terms, x, out, False, True)
         return out
 
     def value(self, x: np.ndarray) -> float:
         """f(x)."""
-        return self._pass(x, x, True, False) + 0.5 * self.ridge @ x**2
-
-    def _pass(self, x: np.ndarray, out: np.ndarray, values: bool, slopes: bool) -> float:
-        data = self.data
-        return _pass(
-            *(data.design.rows, data.y, data.loss.code, data.loss.shape, data.mass),
-            *(float(data.fit_intercept), x, out, values, slopes),
-        )
+        total = _pass(self.data.design.rows, self.terms, x, x, True, False)
+        return total + 0.5 * self.ridge @ x**2
 
     def by(self, y: np.ndarray) -> np.ndarray:
         """B y."""
@@ -188,8 +180,9 @@ class AdmmProblem:
 
 
 @kernel
-def _pass(A, y, code, shape, mass, bias, x, out, values, slopes):
+def _pass(A, terms, x, out, values, slopes):
     """Sum of the weighted losses, and of their gradients into out."""
+    code, shape, y, mass, bias, _ = terms
     total, last = 0.0, x.size - 1
     for i in range(y.size):
         z = row_dot(A, i, x) + bias * x[last]

@@ -1,6 +1,6 @@
 """One entry point for every ADMM method, with step sizes chosen safely."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,13 @@ from telic.optim.admm.defaults import (
     metric_of,
 )
 from telic.optim.admm.duality_gap import Certifier, origin_of
-from telic.optim.admm.loop import AdmmRecord, AdmmResult, Point, Until, drive
+from telic.optim.admm.loop import AdmmRecord, AdmmResult, Point, drive
 from telic.optim.admm.methods.newton import multipliers
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
 from telic.optim.admm.separable_penalty import Separable, separable
-from telic.optim.design import refuse_mask
 from telic.optim.losses import Loss
+from telic.optim.solver import start_vector
 from telic.optim.threads import small_products
 
 METHODS = tuple(methods.METHODS)
@@ -163,7 +163,8 @@ def solve_admm(
     callback : callable, optional
         Called with (record, point) at each look; a true value stops the run.
     check_every : float, optional
-        Passes between looks.
+        Passes between looks. By default they become rarer as the run grows longer, and every
+        complete stage is looked at.
 
     Returns
     -------
@@ -176,71 +177,6 @@ def solve_admm(
     InputError
         If a setting cannot be used, or the method diverges.
     """
-    _check_settings(method, x_step, first, batch_size, perturbation, tol, max_passes, max_seconds)
-    found = methods.METHODS[method]
-    with small_products(problem.size):
-        n = problem.data.design.n
-        x_step = choose_x_step(problem, method, x_step, step_size)
-        metric = metric_of(problem, x_step)
-        batch_size = (
-            default_batch(problem, metric) if batch_size is None else min(int(batch_size), n)
-        )
-        safe = found.safe_step(metric, n, batch_size)
-        eta = safe if step_size is None else step_size
-        given, factor = rho, np.ones(problem.c.size)
-        if rho is None:
-            factor = balanced_rows(problem, metric)
-        inner = problem.with_rows(factor)
-        if rho is None:
-            rho = eta if found.from_zero else default_rho(inner, metric)
-        steps = make_steps(inner, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
-        best, zero = origin_of(problem)
-        if found.from_zero:
-            best = np.zeros(problem.size)
-        x, u = _start(problem, best if x_init is None else x_init, dual_init)
-        state = State.start(inner, x.copy(), u / factor / rho)
-        if x_step == "newton":
-            points = multipliers(problem, x, state.y, u, rho=given)
-        else:
-            settings = {
-                "seed": sampling.random_state(seed),
-                "batch_size": batch_size,
-                "first": max(0.5, float(n // (8 * batch_size))) if first is None else first,
-                "perturbation": perturbation,
-            }
-            points = found.run(inner, steps, state, **{k: settings[k] for k in found.takes})
-        start = next(_as_given(iter([Point(x, state.y.copy(), u / factor, 0)]), inner, factor))
-        return drive(
-            problem,
-            _as_given(points, inner, factor),
-            start=start,
-            certifier=Certifier(problem),
-            zero=zero,
-            method=method,
-            rho=float(rho),
-            step_size=float(eta),
-            safe_step=safe,
-            until=Until(tol, max_passes, max_seconds, callback, check_every),
-        )
-
-
-def _as_given(points: Iterator[Point], inner: AdmmProblem, factor: np.ndarray) -> Iterator[Point]:
-    """Yield the points of a problem whose rows were multiplied as points of the given one."""
-    for point in points:
-        y = point.y / factor if inner.B is None else point.y
-        yield point._replace(y=y, u=point.u * factor)
-
-
-def _check_settings(
-    method: str,
-    x_step: str,
-    first: float | None,
-    batch_size: int | None,
-    perturbation: float,
-    tol: float,
-    max_passes: float,
-    max_seconds: float,
-) -> None:
     if method not in METHODS:
         raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
     if x_step not in X_STEPS:
@@ -256,17 +192,57 @@ def _check_settings(
             f"tol is {tol!r}, max_passes {max_passes!r}, max_seconds {max_seconds!r}: "
             "expected >= 0, > 0 and > 0."
         )
+    found = methods.METHODS[method]
+    with small_products(problem.size):
+        n = problem.data.design.n
+        x_step = choose_x_step(problem, method, x_step, step_size)
+        metric = metric_of(problem, x_step)
+        batch_size = (
+            default_batch(problem, metric) if batch_size is None else min(int(batch_size), n)
+        )
+        safe = found.safe_step(metric, n, batch_size)
+        eta = safe if step_size is None else step_size
+        factor = balanced_rows(problem, metric) if rho is None else np.ones(problem.c.size)
+        inner = problem.with_rows(factor)
+        given = rho
+        if rho is None:
+            rho = eta if found.from_zero else default_rho(inner, metric)
+        steps = make_steps(inner, eta=eta, rho=rho, unit=metric.unit, P=metric.P)
+        best, zero = origin_of(problem)
+        if found.from_zero:
+            best = np.zeros(problem.size)
+        x = start_vector("x_init", best if x_init is None else x_init, problem.size)
+        u = start_vector("dual_init", dual_init, problem.A.shape[0])
+        state = State.start(inner, x.copy(), u / factor / rho)
+        if x_step == "newton":
+            points = multipliers(problem, x, state.y, u, rho=given)
+        else:
+            settings = {
+                "seed": sampling.random_state(seed),
+                "batch_size": batch_size,
+                "first": max(0.5, float(n // (8 * batch_size))) if first is None else first,
+                "perturbation": perturbation,
+            }
+            points = found.run(inner, steps, state, **{k: settings[k] for k in found.takes})
 
+        def as_given(point: Point) -> Point:
+            """Undo that the rows of the constraint were multiplied."""
+            y = point.y / factor if inner.B is None else point.y
+            return point._replace(y=y, u=point.u * factor)
 
-def _start(problem: AdmmProblem, x_init: Any, dual_init: Any) -> tuple[np.ndarray, np.ndarray]:
-    found = []
-    for name, given, size in (
-        ("x_init", x_init, problem.size),
-        ("dual_init", dual_init, problem.A.shape[0]),
-    ):
-        refuse_mask(name, given)
-        start = np.zeros(size) if given is None else np.array(given, dtype=np.float64)
-        if start.shape != (size,) or not np.isfinite(start).all():
-            raise InputError(f"{name} has shape {start.shape}, expected ({size},) finite numbers.")
-        found.append(start)
-    return found[0], found[1]
+        return drive(
+            problem,
+            map(as_given, points),
+            start=as_given(Point(x, state.y.copy(), u / factor, 0)),
+            certifier=Certifier(problem),
+            zero=zero,
+            method=method,
+            rho=float(rho),
+            step_size=float(eta),
+            safe_step=safe,
+            tol=tol,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
+            callback=callback,
+            check_every=check_every,
+        )

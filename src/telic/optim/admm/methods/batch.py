@@ -18,9 +18,8 @@ def batch_admm(problem: AdmmProblem, steps: Steps, state: State) -> Iterator[Poi
     while True:
         sweep(constraint, state, steps)
         x_step(problem.gradient(state.x), ridge, state, steps, steps.eta)
-        yield Point(
-            state.x, state.y, dual(problem, state.x, state.s, steps.rho), problem.data.design.n
-        )
+        u = dual(problem, state.x, state.s, steps.rho)
+        yield Point(state.x, state.y, u, problem.data.design.n)
 
 
 METHOD = AdmmMethod(
