@@ -224,17 +224,15 @@ def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
         some = z[begin:end], y[begin:end], shared, move[begin:end]
         if code == 1:
             sums[block] = _logistic_losses(*some, step)
-            continue
-        if code == 4:
+        elif code == 4:
             sums[block] = poisson_losses(*some, step)
-            continue
-        if code == 5:
+        elif code == 5:
             sums[block] = tweedie_losses(shape, *some, step)
-            continue
-        total = 0.0
-        for i in range(begin, end):
-            total += of_row(mass, i) * loss_value(code, shape, z[i] + step * move[i], y[i])
-        sums[block] = total
+        else:
+            total = 0.0
+            for i in range(begin, end):
+                total += of_row(mass, i) * loss_value(code, shape, z[i] + step * move[i], y[i])
+            sums[block] = total
 
 
 @kernel
@@ -277,19 +275,17 @@ def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
         shared = mass[begin:end] if mass.size > 1 else mass
         if code == 1:
             sums[block] = _logistic_conjugates(a[begin:end], y[begin:end], shared, scale)
-            continue
-        if code == 4:
+        elif code == 4:
             sums[block] = poisson_conjugates(a[begin:end], y[begin:end], shared, scale)
-            continue
-        if code == 5:
+        elif code == 5:
             sums[block] = tweedie_conjugates(shape, a[begin:end], y[begin:end], shared, scale)
-            continue
-        total = 0.0
-        for i in range(begin, end):
-            m = of_row(mass, i)
-            if m > 0:
-                total += m * loss_conjugate(code, shape, scale * a[i] / m, y[i])
-        sums[block] = total
+        else:
+            total = 0.0
+            for i in range(begin, end):
+                m = of_row(mass, i)
+                if m > 0:
+                    total += m * loss_conjugate(code, shape, scale * a[i] / m, y[i])
+            sums[block] = total
 
 
 @kernel

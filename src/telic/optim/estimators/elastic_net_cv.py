@@ -1,7 +1,6 @@
 """Elastic nets whose strength is chosen by cross-validation along warm-started paths."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,14 +10,20 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
-from telic.optim.design import refuse_mask
+from telic.optim.design import as_design, refuse_mask
 from telic.optim.estimators.elastic_net_classifier import (
     ElasticNetClassifier,
     checked_offset,
     offsets_of,
 )
 from telic.optim.estimators.elastic_net_regressor import ElasticNetRegressor
-from telic.optim.estimators.linear import check_solver, example_weights, seed_of, validated
+from telic.optim.estimators.linear import (
+    Linear,
+    check_solver,
+    example_weights,
+    seed_of,
+    validated,
+)
 from telic.optim.loop import SolveResult
 from telic.optim.losses import Loss
 from telic.optim.penalties import ElasticNet, Penalty, group_penalty
@@ -30,19 +35,8 @@ from telic.optim.solver import solve_path
 Solved = SolveResult | SoftmaxResult
 
 
-class _PathCV:
+class _PathCV(Linear):
     """Cross-validation over (l1_ratio, alpha); the folds run in threads, each path warm-started."""
-
-    l1_ratio: Any
-    groups: Any
-    positive: bool
-    cv: Any
-    scoring: Any
-    n_jobs: int | None
-    solver: str
-    tol: float
-    max_iter: float
-    random_state: Any
 
     def _search(
         self,
@@ -52,8 +46,8 @@ class _PathCV:
         alphas_of: Callable[[list[Problem], float], np.ndarray],
         fitted: Callable[[Sequence[Any], Any], Any],
         offset: Any = None,
-    ) -> tuple[list[Any], Any, float, int, np.ndarray, np.ndarray]:
-        """Return results on all data, classes, ratio, index of alpha, grids and scores.
+    ) -> tuple[list[Any], Any, tuple[int, int], np.ndarray]:
+        """Return results on all data, classes, places of the ratio and of alpha, and the grids.
 
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
         (results, classes).
@@ -116,11 +110,11 @@ class _PathCV:
                 "Use another scoring or cv."
             )
         # Ties go to the strongest penalty: the grids decrease and argmax takes the first.
-        best = np.unravel_index(means.argmax(), scores.shape[:2])
-        ratio, k = float(ratios[best[0]]), int(best[1])
-        penalties = self._penalties(ratio, grids[best[0]][: k + 1])
+        r, k = divmod(int(means.argmax()), means.shape[1])
+        self.l1_ratio_, self.scores_ = float(ratios[r]), scores
+        penalties = self._penalties(self.l1_ratio_, grids[r][: k + 1])
         results = [list(_path(problem, penalties, options))[-1] for problem in problems]
-        return results, classes, ratio, k, np.array(grids), scores
+        return results, classes, (r, k), np.array(grids)
 
     def _penalties(self, ratio: float, grid: np.ndarray) -> list[Penalty]:
         pairs = [(a * ratio, a * (1.0 - ratio)) for a in grid]
@@ -131,7 +125,19 @@ class _PathCV:
     def _problems(
         self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
     ) -> tuple[list[Any], np.ndarray | None]:
-        raise NotImplementedError
+        """Return the problems of a fit, without penalties, and the classes if there are any."""
+        return [self._problem(X, y, weights, offset)], None
+
+    def _problem(self, X: Any, y: Any, weights: np.ndarray, offset: Any) -> Problem:
+        return make_problem(
+            *(X, y),
+            loss=self.loss,
+            sample_weight=weights,
+            offset=offset,
+            groups=self.groups,
+            positive=self.positive,
+            fit_intercept=self.fit_intercept,
+        )
 
 
 def _path(
@@ -229,28 +235,11 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
             model.n_features_in_ = X.shape[1]
             return model
 
-        results, _, self.l1_ratio_, best, self.alphas_, self.scores_ = self._search(
-            X, y, weights, alphas_of, fitted, offset
-        )
-        ratios = np.atleast_1d(self.l1_ratio).tolist()
-        self.alpha_ = float(self.alphas_[ratios.index(self.l1_ratio_), best])
+        results, _, best, self.alphas_ = self._search(X, y, weights, alphas_of, fitted, offset)
+        self.alpha_ = float(self.alphas_[best])
         self.coef_, self.intercept_ = results[0].coef, results[0].intercept
         self.n_iter_, self.gap_ = max(1, round(results[0].passes)), results[0].gap
         return self
-
-    def _problems(
-        self, X: Any, y: Any, weights: np.ndarray, offset: Any = None
-    ) -> tuple[list[Any], np.ndarray | None]:
-        problem = make_problem(
-            *(X, y),
-            loss=self.loss,
-            sample_weight=weights,
-            offset=offset,
-            groups=self.groups,
-            positive=self.positive,
-            fit_intercept=self.fit_intercept,
-        )
-        return [problem], None
 
 
 class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
@@ -350,7 +339,7 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
             return model
 
         total = weights.sum()
-        results, self.classes_, self.l1_ratio_, best, _, self.scores_ = self._search(
+        results, self.classes_, (_, best), _ = self._search(
             X, y, weights, lambda _, ratio: 1.0 / (Cs * total), fitted, offset
         )
         self.C_, self.Cs_ = float(Cs[best]), Cs
@@ -365,19 +354,12 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         if classes.size > 2 and self._is_softmax():
             return [self._softmax_problem(X, y, weights, 0.0, 0.0, offset)], classes
         positive = classes[1:] if classes.size == 2 else classes
-        common: dict[str, Any] = {
-            "groups": self.groups,
-            "positive": self.positive,
-            "sample_weight": weights,
-            "fit_intercept": self.fit_intercept,
-            "loss": self.loss,
-        }
-        problems = [
-            make_problem(X, np.where(y == label, 1.0, -1.0), offset=own, **common)
-            for label, own in zip(positive, offsets_of(positive, offset), strict=True)
-        ]
         # One design for all classes: its transposed copy is made once.
-        return [replace(problem, design=problems[0].design) for problem in problems], classes
+        design, owns = as_design(X), offsets_of(positive, offset)
+        return [
+            self._problem(design, np.where(y == label, 1.0, -1.0), weights, own)
+            for label, own in zip(positive, owns, strict=True)
+        ], classes
 
 
 def grid(alphas: Any, eps: float, largest: float) -> np.ndarray:

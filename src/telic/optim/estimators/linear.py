@@ -15,14 +15,14 @@ from telic.optim.design import refuse_mask
 from telic.optim.loop import SolveResult
 from telic.optim.solver import METHODS, check_stop, minimize
 
-_FORMATS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32)}
-
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return `validate_data` in the formats of the solvers; a mask, which it drops, is refused."""
     refuse_mask("X", X)
     refuse_mask("y", y)
-    return validate_data(estimator, X, y, **_FORMATS, **options)
+    return validate_data(
+        estimator, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), **options
+    )
 
 
 class LinearPrediction(BaseEstimator):

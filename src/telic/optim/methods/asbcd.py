@@ -130,18 +130,14 @@ def whole_steps(problem: Problem, blocks: int) -> tuple[Callable[..., None], Any
     if isinstance(problem.penalty, GroupElasticNet):
         return group_steps, group_blocks(problem.penalty, blocks)
     if not problem.design.is_sparse:
-        return dense_steps, block_cuts(problem.design.d, blocks)
+        labels = block_labels(problem.design.d, blocks)
+        return dense_steps, np.searchsorted(labels, np.arange(blocks + 1))
     return None
 
 
 def block_labels(d: int, blocks: int) -> np.ndarray:
     """Block of each coordinate: runs of neighbours of nearly equal length."""
     return (np.arange(d, dtype=np.int64) * blocks // d).astype(np.int32)
-
-
-def block_cuts(d: int, blocks: int) -> np.ndarray:
-    """Where each of these blocks begins, and the end."""
-    return np.searchsorted(block_labels(d, blocks), np.arange(blocks + 1))
 
 
 def group_blocks(
