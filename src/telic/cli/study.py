@@ -28,8 +28,16 @@ Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.", min=0
 Data = Annotated[Path | None, typer.Option(help="Folder of real data; default: TELIC_DATA.")]
 
 
+def _every_study(
+    out: Out = None, work: Work = None, overwrite: Overwrite = False, as_json: Json = False
+) -> None:
+    """Take what every study takes: `out` before its own options, the others after them."""
+
+
 def _command(module: str, reads: Sequence[str] = ()) -> Callable[..., Any]:
     """Make a command of a function that has nothing but options: it runs a study with them.
+
+    The options of `_every_study` are added; a study with a file of `results` takes no `work`.
 
     Parameters
     ----------
@@ -41,6 +49,10 @@ def _command(module: str, reads: Sequence[str] = ()) -> Callable[..., Any]:
     name = re.sub(r"(?<=[a-z])(?=[0-9])", "-", module.rpartition(".")[2]).replace("_", "-")
 
     def command(options: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(options).parameters
+        out, work, *others = inspect.signature(_every_study).parameters.values()
+        last = others if "results" in own else [work, *others]
+
         @app.command(name)
         @wraps(options)
         def run(**given: Any) -> None:
@@ -53,6 +65,8 @@ def _command(module: str, reads: Sequence[str] = ()) -> Callable[..., Any]:
                 console.print(f"telic: interrupted; {results} keeps the finished runs, run again.")
                 raise typer.Exit(130) from None
 
+        # What typer reads.
+        vars(run)["__signature__"] = inspect.Signature([out, *own.values(), *last])
         return run
 
     return command
@@ -88,22 +102,17 @@ def _study(
 
 @_command("chapter2", reads=("catalogue",))
 def chapter_2(
-    out: Out = None,
     catalogue: CatalogueFile = None,
     min_users: MinUsers = 3,
     seeds: Annotated[int, typer.Option(help="Simulated logs per control.", min=2)] = 10,
     users: Annotated[int, typer.Option(help="Users of each simulated log.", min=4)] = 200,
     compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=8)] = 150,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Adaptive completion on simulated typists: tables 2.3–2.5, figures 2.2–2.5, controls."""
 
 
 @_command("do_no_harm")
 def do_no_harm(
-    out: Out = None,
     seeds: Annotated[
         int,
         typer.Option(
@@ -114,30 +123,22 @@ def do_no_harm(
     users: Annotated[int, typer.Option(help="Users of each log over made-up phrases.", min=2)] = 24,
     place_users: Annotated[int, typer.Option(help="Users of each log over places.", min=2)] = 40,
     fits: Annotated[int, typer.Option(help="Logs of each setting to fit the gate on.", min=1)] = 16,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Users who change after fitting: what they lose with and without the running check."""
 
 
 @_command("top_of_list")
 def top_of_list(
-    out: Out = None,
     rows: Annotated[int, typer.Option(help="Rows of each set, at most.", min=300)] = 30_000,
     resamples: Annotated[int, typer.Option(help="Resamples for the intervals.", min=20)] = 1000,
     data: Data = None,
     seed: Seed = 0,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Linear rankers by the top of their lists, on real sets with rare positives."""
 
 
 @_command("chapter3", reads=("catalogue", "pairs"))
 def chapter_3(
-    out: Out = None,
     catalogue: CatalogueFile = None,
     pairs: Annotated[
         Path | None,
@@ -149,16 +150,12 @@ def chapter_3(
     real_pairs: Annotated[
         bool, typer.Option(help="Also measure on real query-app pairs, which takes minutes.")
     ] = True,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """The phone's apps: tables 3.1, 3.2, 3.5, figures 3.2-3.7, controls, real pairs."""
 
 
 @_command("signals")
 def signals(
-    out: Out = None,
     users: Annotated[int, typer.Option(help="Users of each simulated log.", min=10)] = 400,
     sessions: Annotated[int, typer.Option(help="Sessions of each simulated user.", min=5)] = 40,
     compositions: Annotated[
@@ -167,59 +164,43 @@ def signals(
     seeds: Annotated[int, typer.Option(help="Simulated logs of each world.", min=2)] = 3,
     data: Data = None,
     seed: Seed = 0,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Sessions, time and people on real query logs, and simulated searchers with controls."""
 
 
 @_command("saturation")
 def saturation(
-    out: Out = None,
     users: Annotated[
         int, typer.Option(help="Users to fit on; half as many are tested.", min=10)
     ] = 100,
     seeds: Annotated[int, typer.Option(help="Simulated logs of each setting.", min=1)] = 2,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Bounds on feedback for slow, fast, distracted and screen-reader typists, simulated."""
 
 
 @_command("shoppers")
 def shoppers(
-    out: Out = None,
     users: Annotated[int, typer.Option(help="Users of each simulated log.", min=10)] = 60,
     compositions: Annotated[int, typer.Option(help="Compositions of each user.", min=10)] = 80,
     seeds: Annotated[int, typer.Option(help="Simulated logs of each setting.", min=2)] = 5,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Feedback and signals on simulated people of a second family, on whom nothing was tuned."""
 
 
 @_command("drift")
 def drift(
-    out: Out = None,
     users: Annotated[int, typer.Option(help="Users of each simulated query log.", min=50)] = 150,
     sessions: Annotated[int, typer.Option(help="Sessions of each in a year.", min=50)] = 150,
     typists: Annotated[
         int, typer.Option(help="Users of each simulated log of compositions.", min=5)
     ] = 24,
     seeds: Annotated[int, typer.Option(help="Simulated logs of each world.", min=2)] = 3,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """A simulated year of change: what a box loses that is not fitted again each night."""
 
 
 @_command("amazonqac", reads=("data",))
 def amazonqac(
-    out: Out = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder of AmazonQAC that holds train/ and test/.")
     ] = None,
@@ -233,16 +214,12 @@ def amazonqac(
         int, typer.Option(help="Suggest a term only if this many sessions had it.", min=1)
     ] = 4,
     seed: Seed = 0,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Signals on AmazonQAC's test split, beside what is published; --work resumes a run."""
 
 
 @_command("chapter4")
 def chapter_4(
-    out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 10,
     passes: Annotated[
         float, typer.Option(help="Passes of each run over the rows.", callback=finite)
@@ -252,32 +229,24 @@ def chapter_4(
     ] = 0.1,
     data: Data = None,
     seed: Seed = 0,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Convergence of ASBCD and its rivals: figures 4.1 and 4.2."""
 
 
 @_command("chapter5")
 def chapter_5(
-    out: Out = None,
     replications: Annotated[int, typer.Option(help="Runs of each method.", min=1)] = 30,
     seconds: Annotated[
         float, typer.Option(help="Longest time of one run.", min=0.01, callback=finite)
     ] = 1.5,
     data: Data = None,
     seed: Seed = 0,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Stochastic ADMM on graph-guided fused logistic regression, real data: figure 5.1."""
 
 
 @_command("chapter6")
 def chapter_6(
-    out: Out = None,
     scale: Annotated[
         float, typer.Option(help="Size of the simulated hospital, 0.001 to 1.", callback=finite)
     ] = 1.0,
@@ -294,16 +263,12 @@ def chapter_6(
     data: Data = None,
     seed: Seed = 0,
     threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; DBLP where it is at hand."""
 
 
 @_command("chapter7")
 def chapter_7(
-    out: Out = None,
     users: Annotated[
         int,
         typer.Option(
@@ -317,9 +282,6 @@ def chapter_7(
     only: Annotated[
         str | None, typer.Option(help="simulated, sanremo, copenhagen or timme; default all.")
     ] = None,
-    work: Work = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """Privacy risk and DeHIN, simulated and real networks: tables 7.1–7.4, figures 7.7–7.9."""
 
@@ -331,26 +293,20 @@ Results = Annotated[Path, typer.Option(help="File of finished runs, to go on fro
 
 @_command("auc_papers.paper001", reads=("results",))
 def paper_001(
-    out: Out = None,
     runs: Runs = 20,
     only: Sets = None,
     data: Data = None,
     results: Results = Path("auc-results.jsonl"),
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """AUC of SPAM, SPDAM and their rivals, beside the exact optimum: four tables."""
 
 
 @_command("auc_papers.paper002", reads=("results",))
 def paper_002(
-    out: Out = None,
     runs: Runs = 20,
     only: Sets = None,
     data: Data = None,
     results: Results = Path("auc-results.jsonl"),
-    overwrite: Overwrite = False,
-    as_json: Json = False,
 ) -> None:
     """AUC of VRSPAM and its rivals, beside the exact optimum: Table 1."""
 
