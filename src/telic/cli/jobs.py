@@ -80,10 +80,12 @@ def job_of(
     out: Path,
     *,
     reads: Iterable[str | Path | None],
-    piece: str | None,
-    skip_bad: bool,
+    piece: str | None = None,
+    skip_bad: bool = False,
 ) -> Iterator[Job | None]:
     """Open the engine that was asked for, with a bar for each job; None if none was.
+
+    At the end the job's report is printed.
 
     Raises
     ------
@@ -126,7 +128,9 @@ def job_of(
             progress.update(bars[name], completed=finished)
 
         executor.watch = watch
-        yield Job(executor, folder, skip_bad)
+        job = Job(executor, folder, skip_bad)
+        yield job
+    tell_job(job)
 
 
 def steps_or_job(

@@ -25,7 +25,7 @@ from telic.cli.auc.options import (
     app,
 )
 from telic.cli.console import Overwrite, print_card, print_json
-from telic.cli.jobs import Cluster, Memory, Piece, Work, job_of, steps_or_job, tell_job
+from telic.cli.jobs import Cluster, Memory, Piece, Work, job_of, steps_or_job
 from telic.cli.options import finite, refuse_ending
 from telic.errors import InputError
 
@@ -87,7 +87,7 @@ def fit(
         "threshold": rule,
     }
     with (
-        job_of(memory, cluster, work, model, reads=[table], piece=piece, skip_bad=False) as job,
+        job_of(memory, cluster, work, model, reads=[table], piece=piece) as job,
         # The grid of beta may grow.
         steps_or_job(job, "fit", None if given is None else 2) as tell,
     ):
@@ -115,8 +115,6 @@ def fit(
             final, truth, scores = fit_measured(
                 rows, label=label, beta=given, progress=tell, **options
             )
-    if job:
-        tell_job(job)
     measured = measures(truth, scores)
     held_out = {
         name: measured[name] for name in ("rows", "positives", "auc", "auc_low", "auc_high")

@@ -23,7 +23,7 @@ from telic.cli.completion.options import (
     relevances_of,
 )
 from telic.cli.console import Overwrite, print_facts, print_json
-from telic.cli.jobs import Cluster, Memory, Piece, SkipBadPartitions, Work, job_of, tell_job
+from telic.cli.jobs import Cluster, Memory, Piece, SkipBadPartitions, Work, job_of
 from telic.cli.options import refuse_given
 from telic.cli.progress import console
 from telic.errors import InputError
@@ -193,8 +193,6 @@ def fit(
             )
         completer = edited(completer)
         completer.save(out)
-    if job:
-        tell_job(job)
     _describe(out, completer, as_json=as_json)
 
 

@@ -15,7 +15,6 @@ from telic.cli.jobs import (
     Work,
     job_of,
     steps_or_job,
-    tell_job,
 )
 from telic.cli.options import refuse_ending
 from telic.cli.privacy.files import find_truth, read_steps, write_candidates
@@ -114,15 +113,10 @@ def attack(
         refuse_ending("--candidates", candidates, "Parquet", ".parquet")
     repeated = read_steps(steps)
     override = None if rules is None else read_json(rules, dict, RULES)
+    beside = candidates or Path("telic-attack")
     with (
         job_of(
-            memory,
-            cluster,
-            work,
-            candidates or Path("telic-attack"),
-            reads=reads,
-            piece=piece,
-            skip_bad=skip_bad_partitions,
+            memory, cluster, work, beside, reads=reads, piece=piece, skip_bad=skip_bad_partitions
         ) as job,
         steps_or_job(job, "attack", 3) as begin,
     ):
@@ -156,8 +150,6 @@ def attack(
             skip_bad=skip_bad,
             progress=begin,
         )
-    if job:
-        tell_job(job)
     rows = found.rows
     if candidates is not None:
         write_candidates(candidates, found.result, known, published, node_type)

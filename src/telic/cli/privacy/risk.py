@@ -14,7 +14,6 @@ from telic.cli.jobs import (
     Work,
     job_of,
     steps_or_job,
-    tell_job,
 )
 from telic.cli.privacy.files import read_loss
 from telic.cli.privacy.options import (
@@ -104,8 +103,6 @@ def risk(
             ):
                 rows.append(replace(found, hashes=found.hashes[:0]))  # the last one's are enough
                 last = found
-    if job:
-        tell_job(job)
     assert last is not None
     out: dict[str, Any] = {
         "users": net.size(node_type),

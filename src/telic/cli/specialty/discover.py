@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_card, print_json, show
-from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job, tell_job
+from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job
 from telic.cli.specialty.options import (
     CodeTable,
     Found,
@@ -98,9 +98,8 @@ def discover(
         check_output(out, kind=KIND, reads=[log, code_table], overwrite=overwrite)
     records = read(log, skip_bad_rows, code_table)
     beside = Path("telic-discover") if out is None else out
-    reads = [log, code_table]
     with (
-        job_of(memory, cluster, work, beside, reads=reads, piece=None, skip_bad=False) as job,
+        job_of(memory, cluster, work, beside, reads=[log, code_table]) as job,
         steps_or_job(job, "discover") as begin,
     ):
         found = find(
@@ -122,8 +121,6 @@ def discover(
             work=job.work if job else None,
             progress=lambda step: begin(f"{step}: done"),
         )
-    if job:
-        tell_job(job)
     if out is not None:
         findings_of(records, found).save(out)
         typer.echo(f"{out}: written", err=True)
@@ -184,15 +181,8 @@ def recognise(
         pipeline_names(name, pipeline)  # a wrong name is said before the log is read
     records = read(log, skip_bad_rows, code_table)
     records, discovery, _, _ = known(records, found, method, seed, threads)
-    with job_of(
-        memory,
-        cluster,
-        work,
-        Path("telic-recognise"),
-        reads=[log, found, code_table],
-        piece=None,
-        skip_bad=False,
-    ) as job:
+    reads = [log, found, code_table]
+    with job_of(memory, cluster, work, Path("telic-recognise"), reads=reads) as job:
         results, notes = recognise_found(
             records,
             discovery,
@@ -203,9 +193,7 @@ def recognise(
             executor=job.executor if job else None,
             work=job.work if job else None,
         )
-    tell(notes)
-    if job:
-        tell_job(job)
+        tell(notes)
     facts = recognition_facts(discovery, results)
     if as_json:
         print_json({"recognition": facts})
