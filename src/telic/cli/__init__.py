@@ -78,15 +78,12 @@ def main() -> None:
         _refuse_other_encodings(sys.argv)
         app()
     except TelicError as error:
-        typer.echo(f"telic: {error}", err=True)
-        sys.exit(2)
+        said = str(error)
     except ModuleNotFoundError as error:
         extra = extra_with(error.name or "")
         if extra is None:
             raise
-        install = f"pip install 'telic[{extra}]'"
-        typer.echo(f"telic: this needs {error.name}. Install it with: {install}", err=True)
-        sys.exit(2)
+        said = f"this needs {error.name}. Install it with: pip install 'telic[{extra}]'"
     except SystemError as error:  # raised by a signal that came while a compiled function ran
         if isinstance(error.__cause__, SystemExit):
             raise error.__cause__ from None
@@ -95,13 +92,14 @@ def main() -> None:
         sys.exit(130)
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
-        typer.echo(
-            f"telic: there is not enough memory{why}. Give less at once, or look for --memory in "
-            "the command's --help.",
-            err=True,
+        said = (
+            f"there is not enough memory{why}. Give less at once, or look for --memory in the "
+            "command's --help."
         )
-        sys.exit(2)
     except OSError as error:  # a full disk, a file without permission
         what = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"telic: {what}{error.strerror or error}.", err=True)
-        sys.exit(2)
+        said = f"{what}{error.strerror or error}."
+    else:
+        return
+    typer.echo(f"telic: {said}", err=True)
+    sys.exit(2)

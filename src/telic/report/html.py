@@ -187,14 +187,12 @@ class Report:
         The figures of ``page.md`` go to the folder ``page`` beside it.
         """
         path = Path(path)
-        if path.suffix != ".md":
-            with atomic_path(path) as temporary:
-                temporary.write_text(self.html(), encoding="utf-8")
-            return
-        if self._figures:
+        as_markdown = path.suffix == ".md"
+        if as_markdown and self._figures:
             with atomic_path(path.with_suffix("")) as temporary:
                 temporary.mkdir()
                 for number, (svg, _) in enumerate(self._figures, start=1):
                     (temporary / f"{number}.svg").write_text(svg, encoding="utf-8")
         with atomic_path(path) as temporary:
-            temporary.write_text(self.markdown(path.stem), encoding="utf-8")
+            text = self.markdown(path.stem) if as_markdown else self.html()
+            temporary.write_text(text, encoding="utf-8")

@@ -90,8 +90,6 @@ def trial(
             f"{weight.high:.3f}] (99.9 %), which should be 1: users were not sent to it as its "
             "propensity says, so no estimate here can be trusted.",
             soft_wrap=True,
-            markup=False,
-            highlight=False,
         )
     if as_json:
         counts = {"compositions": found.compositions, "users": found.users}
