@@ -200,7 +200,7 @@ def child(kind, model, database):
         app = fixed(kind, settings)
         with server.listen(settings) as listener:
             print(listener.getsockname()[1], flush=True)
-            server._server(app, app.connections, settings, log_config=None).run(sockets=[listener])
+            server._server(app, app.connections, settings).run(sockets=[listener])
         return
     run(Completer.load(model), settings, ready=ready)
 
