@@ -72,14 +72,17 @@ def _code() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def clock(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Return seconds of processor time, and what was made."""
-    began = time.process_time()
-    result = work()
-    return time.process_time() - began, result
+def clock(work: Callable[[], Any], repeat: int = 1) -> tuple[float, Any]:
+    """Return seconds of processor time, the median of some runs, and what the last one made."""
+    times = []
+    for _ in range(repeat):
+        began = time.process_time()
+        result = work()
+        times.append(time.process_time() - began)
+    return statistics.median(times), result
 
 
-def in_turn(repeat: int, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def in_turn(repeat: int, calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
     """Median processor seconds of each; they take turns, so a noisy minute falls on all alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeat):
@@ -91,7 +94,13 @@ def in_turn(repeat: int, calls: dict[str, Callable[[], Any]]) -> dict[str, float
 def megabytes(field: str, process: int | str = "self") -> float:
     """Of memory of a process, by a field of its status: VmRSS now, VmHWM at most."""
     status = Path(f"/proc/{process}/status").read_text()
-    return int(status.partition(f"{field}:")[2].split()[0]) / 1e3
+    return int(status.partition(f"{field}:")[2].split()[0]) * 1024 / 1e6
+
+
+def mapped(process: int | str, kind: str) -> int:
+    """Bytes of memory of a process, in all fields of its smaps_rollup that begin with a word."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(kind))
 
 
 def geometric_mean(rows: Iterable[Sequence[str]]) -> float:

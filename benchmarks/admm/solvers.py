@@ -4,11 +4,13 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.form import clock
 from telic.errors import InputError
 from telic.optim.admm import Optimum, safe_step, solve_admm
 
@@ -30,28 +32,18 @@ class Family:
 
     def prepare(self, best: Optimum, level: float, limit: float) -> Callable[[], float] | None:
         """Find the step and the passes outside the clock; return the run to time."""
-        tried = []
-        for multiple in self.multiples:
-            found = self._passes(best, level, limit, multiple)
-            if found is not None:
-                tried.append((*found, multiple))
+        tried = [
+            (*found, multiple)
+            for multiple in self.multiples
+            if (found := self._passes(best, level, limit, multiple))
+        ]
         if not tried:
             return None
         _, passes, multiple = min(tried)
 
         def timed() -> float:
-            settings = self._settings(best, multiple)
-            began = time.process_time()
-            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-                result = solve_admm(
-                    best.problem,
-                    tol=0.0,
-                    max_passes=passes,
-                    check_every=np.inf,
-                    seed=0,
-                    **settings,
-                )
-            spent = time.process_time() - began
+            given = self._settings(best, multiple) | {"max_passes": passes, "check_every": np.inf}
+            spent, result = clock(lambda: _run(best, given))
             if relative_gap(best, result.coef) > level:
                 raise AssertionError(f"{self.options}: the timed run missed the gap")
             return spent
@@ -76,20 +68,17 @@ class Family:
                 hit.append((record.seconds, record.passes))
             return bool(hit) or record.seconds > limit
 
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            try:
-                solve_admm(
-                    best.problem,
-                    tol=0.0,
-                    max_passes=np.inf,
-                    seed=0,
-                    callback=look,
-                    check_every=0.0,
-                    **self._settings(best, multiple),
-                )
-            except InputError:
-                return None
+        given = {"max_passes": np.inf, "check_every": 0.0, "callback": look}
+        try:
+            _run(best, self._settings(best, multiple) | given)
+        except InputError:
+            return None
         return hit[0] if hit else None
+
+
+def _run(best: Optimum, options: dict[str, Any]) -> Any:
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return solve_admm(best.problem, tol=0.0, seed=0, **options)
 
 
 class Cvxpy:
@@ -126,7 +115,6 @@ class Copt:
 
         problem = best.problem
         X, y = problem.data.design.matrix, problem.data.y
-        A = problem.A
 
         def solve(iterations: int) -> np.ndarray:
             loss = copt.loss.LogLoss(X, (y + 1) / 2)
@@ -135,7 +123,7 @@ class Copt:
                 np.zeros(X.shape[1]),
                 None,
                 lambda v, step: np.sign(v) * np.maximum(np.abs(v) - step * problem.g.l1, 0.0),
-                L=A,
+                L=problem.A,
                 tol=0.0,
                 max_iter=iterations,
                 step_size=4.0 / problem.size,
@@ -143,20 +131,13 @@ class Copt:
 
         iterations = 16
         while True:
-            began = time.process_time()
-            found = relative_gap(best, solve(iterations))
-            if found <= level:
-                break
-            if time.process_time() - began > limit:
+            run = partial(solve, iterations)
+            spent, x = clock(run)
+            if relative_gap(best, x) <= level:
+                return lambda run=run: clock(run)[0]
+            if spent > limit:
                 return None
             iterations *= 2
-
-        def timed() -> float:
-            began = time.process_time()
-            solve(iterations)
-            return time.process_time() - began
-
-        return timed
 
 
 def _own(method: str, x_step: str, batch_size: int, **options: Any) -> Family:

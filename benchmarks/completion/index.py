@@ -4,7 +4,6 @@ Each measure runs in a process of its own, so that what stays in memory is its o
 """
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.completion.engine import places
+from benchmarks.completion.engine import made_popular, places
 from benchmarks.form import Run, grid, megabytes
 from telic.completion import PrefixIndex, fold, index_in_pieces
 from telic.data.own_outputs import CHECKED
@@ -69,10 +68,7 @@ def strings(limit: int) -> tuple[list[str], np.ndarray]:
     named = set(places(limit)[0])
     for language in wordfreq.available_languages("best"):
         named |= {w for w in wordfreq.get_frequency_dict(language, "best") if fold(w)}
-    kept = sorted(named)
-    rng = np.random.default_rng(0)
-    kept = [kept[i] for i in rng.permutation(len(kept))[:limit]]
-    return kept, rng.zipf(1.5, len(kept)).clip(0, 10**7)
+    return made_popular(named, limit)
 
 
 def built(limit: int, folder: Path) -> dict[str, float]:
@@ -84,7 +80,7 @@ def built(limit: int, folder: Path) -> dict[str, float]:
     seconds = time.process_time() - began
     index.save(folder / "index")
     size = sum(array.nbytes for array in index.arrays().values()) / len(index)
-    found = {"strings": len(index), "seconds": seconds, "size": size, "peak": peak()}
+    found = {"strings": len(index), "seconds": seconds, "size": size, "peak": megabytes("VmHWM")}
     given = pa.table({"phrase": kept, "weight": np.log1p(popularity)})
     pq.write_table(given, folder / "given.parquet", row_group_size=1 << 17)
     try:
@@ -102,19 +98,14 @@ def built(limit: int, folder: Path) -> dict[str, float]:
 def in_pieces(memory: int, folder: Path) -> dict[str, float | bool]:
     """Build the same index within a task's memory, in megabytes."""
     index_in_pieces([(["a", "b"], [1, 2])], folder)  # compiles
-    before, began = peak(), time.process_time()
+    before, began = megabytes("VmHWM"), time.process_time()
     batches = pq.ParquetFile(folder / "given.parquet").iter_batches(1 << 17)
     with granted(memory * 10**6):
         index = index_in_pieces(((b["phrase"], b["weight"]) for b in batches), folder)
-    seconds, most = time.process_time() - began, peak() - before
+    seconds, most = time.process_time() - began, megabytes("VmHWM") - before
     there = PrefixIndex.load(folder / "index").arrays()
     same = all(np.array_equal(array, there[name]) for name, array in index.arrays().items())
     return {"pieces seconds": seconds, "pieces peak": most, "pieces same": same}
-
-
-def peak() -> float:
-    """Megabytes that this process had in memory at most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def looked_up(queries: int, folder: Path) -> dict[str, float | list[float]]:
@@ -161,11 +152,8 @@ def asked(index: PrefixIndex, queries: int) -> Iterator[tuple[str, list[str], in
 
     yield "ten of a prefix of 1 to 6 characters, by popularity", cut(by_popularity), 10
     yield "ten of a prefix of 1 to 6 characters, uniform", cut(uniform), 10
-    yield (
-        "ten of a prefix of 10 characters, uniform",
-        [text[:10] for text in index.phrases(uniform)],
-        10,
-    )
+    long = [text[:10] for text in index.phrases(uniform)]
+    yield "ten of a prefix of 10 characters, uniform", long, 10
     yield "fifty of a prefix of 1 to 6 characters, uniform", cut(uniform), 50
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     missed = ["".join(rng.choice(letters, 7)) for _ in range(queries)]

@@ -24,7 +24,7 @@ import numpy as np
 from sqlalchemy import create_engine, text
 
 from benchmarks.completion.keystrokes import made_up_completer
-from benchmarks.form import grid
+from benchmarks.form import grid, mapped
 
 BODY = 900
 """Bytes of the fixed routes' answers: about what a list of ten takes."""
@@ -54,12 +54,8 @@ def request(path):
 def submissions(tag, users=500):
     """Give submissions without end, of many users."""
     for number in itertools.count():
-        given = {
-            "user": f"u{number % users}",
-            "composition": f"{tag}-{number}",
-            "query": f"q{number % 7}",
-        }
-        yield posted("/submit", given)
+        given = {"user": f"u{number % users}", "composition": f"{tag}-{number}"}
+        yield posted("/submit", given | {"query": f"q{number % 7}"})
 
 
 def posted(path, given):
@@ -155,6 +151,16 @@ def served(kind, model, database) -> Iterator[tuple[int, int]]:
         process.wait(30)
 
 
+@contextmanager
+def all_served(kinds, model) -> Iterator[dict[str, tuple[int, int]]]:
+    """Serve each kind beside the others, on a database of its own."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        yield {
+            kind: stack.enter_context(served(kind, model, f"sqlite:///{folder}/{kind}.sqlite"))
+            for kind in kinds
+        }
+
+
 def fixed(kind, settings):
     """Return an application that answers everything with the same body."""
     from telic.serve.http.connections import Connections
@@ -226,22 +232,16 @@ def keystrokes(model, phrases, *, seconds):
     """
     micro = {work: [] for work in KEYSTROKES}
     latencies = {work: [] for work in KEYSTROKES}
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        up = {
-            kind: stack.enter_context(served(kind, model, f"sqlite:///{folder}/{kind}.sqlite"))
-            for kind in ("raw", "starlette", "service")
-        }
+    with all_served(("raw", "starlette", "service"), model) as up:
         streams = {
             work: requests(phrases * 100, tag=str(i), **asked)
             for i, (work, (_, _, asked)) in enumerate(KEYSTROKES.items())
         }
         for counts in range(ROUNDS + 1):  # the first is for caches
             for work, (_, kind, _) in KEYSTROKES.items():
-                pid, port = up[kind]
-                before = processor_seconds(pid)
-                took = drive(port, [streams[work]], seconds=seconds / ROUNDS)
+                spent, took = one_round(up[kind], [streams[work]], seconds)
                 if counts:
-                    micro[work].append(1e6 * (processor_seconds(pid) - before) / len(took))
+                    micro[work].append(1e6 * spent)
                     latencies[work].extend(1e3 * took)
     found, base = [], np.array(micro["Starlette route, fixed body"])
     for work, (most, _, _) in KEYSTROKES.items():
@@ -252,6 +252,14 @@ def keystrokes(model, phrases, *, seconds):
             row(work, target, f"{said}; {shown(latencies[work])}", met=not most or times <= most)
         )
     return found, np.median(micro["keystroke, feedback and 95 past queries"])
+
+
+def one_round(served, streams, seconds):
+    """Processor seconds of a request, and the latencies, of one of the `ROUNDS`."""
+    pid, port = served
+    before = processor_seconds(pid)
+    took = drive(port, streams, seconds=seconds / ROUNDS)
+    return (processor_seconds(pid) - before) / len(took), took
 
 
 def row(work, target, said, *, met=True):
@@ -328,8 +336,7 @@ def under_load(model, phrases, *, seconds, rate):
 
 def private(pid):
     """Megabytes of memory that a process shares with no other, and with no file."""
-    status = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in status if line.startswith("Private")) / 1e3
+    return mapped(pid, "Private") / 1e6
 
 
 def two_workers(model, phrases, *, seconds):
@@ -339,20 +346,15 @@ def two_workers(model, phrases, *, seconds):
     together, as if each had a processor of its own. The machine need not have as many.
     """
     micro = {"service": [], "two workers": []}
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        up = {
-            kind: stack.enter_context(served(kind, model, f"sqlite:///{folder}/{kind}.sqlite"))
-            for kind in micro
-        }
+    with all_served(micro, model) as up:
         for counts in range(ROUNDS + 1):  # the first is for caches
-            for kind, (pid, port) in up.items():
+            for kind, process in up.items():
                 people = [
                     requests(phrases[i::4] * 100, user=f"ada{i}", tag=f"{counts}") for i in range(4)
                 ]
-                before = processor_seconds(pid)
-                took = drive(port, people, seconds=seconds / ROUNDS)
+                spent, _ = one_round(process, people, seconds)
                 if counts:
-                    micro[kind].append((processor_seconds(pid) - before) / len(took))
+                    micro[kind].append(spent)
         pid, _ = up["two workers"]
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         each = max(private(child) for child in children)

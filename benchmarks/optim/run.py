@@ -1,7 +1,5 @@
 """Time telic.optim and its rivals on the speed table, all in one run."""
 
-import statistics
-import time
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +7,7 @@ from functools import partial
 from rich.console import Console
 
 from benchmarks import datasets
-from benchmarks.form import Run
+from benchmarks.form import Run, clock, in_turn
 from benchmarks.optim.objective import Objective
 from benchmarks.optim.solvers import EFFORTS, installed
 from telic.simulate.text_corpora import e2006_like, rcv1_like
@@ -69,10 +67,6 @@ def speed_rows(run: Run) -> list[list[str]]:
     return run.rows({work.name: partial(_compare, work, run.options) for work in TABLE})
 
 
-def _names(work: Work) -> set[str]:
-    return {work.ours}.union(*work.targets.values())
-
-
 def _compare(work, options):
     data = getattr(datasets, work.data)()
     if data is None:
@@ -82,7 +76,8 @@ def _compare(work, options):
     console.print(
         f"{work.name}: P* = {objective.best:.10f}, certified to {objective.certified:.1e}"
     )
-    names = sorted(name for name in _names(work) if installed(name))
+    named = {work.ours}.union(*work.targets.values())
+    names = sorted(name for name in named if installed(name))
     # Compile outside the clock, on a small problem of the same kind.
     maker = e2006_like if work.loss == "squared" else rcv1_like
     small = maker(n=300, d=600, words=20)
@@ -93,24 +88,20 @@ def _compare(work, options):
         _run(objective, name, EFFORTS[name][1][0])
     chosen = {name: _calibrate(objective, name, min(work.targets), options.limit) for name in names}
     for gap, rivals in work.targets.items():
-        wanted = [work.ours, *(rival for rival in rivals if rival in names)]
-        efforts = {name: _smallest(chosen[name], gap) for name in wanted}
-        times = {name: [] for name in wanted}
-        for _ in range(options.repeat):
-            for name, effort in efforts.items():
-                if effort is not None:
-                    times[name].append(_run(objective, name, effort)[0])
-        medians = {name: statistics.median(each) if each else None for name, each in times.items()}
+        calls = {
+            name: partial(_run, objective, name, effort)
+            for name in (work.ours, *rivals)
+            if name in names and (effort := _smallest(chosen[name], gap)) is not None
+        }
+        medians = in_turn(options.repeat, calls)
         ours = medians[work.ours]
         for rival, target in rivals.items():
             if rival not in names:
                 yield work.name, f"{gap:.0e}", f"{ours:.3f}", rival, "not installed", *[""] * 4
                 continue
-            theirs = medians[rival]
-            shown, bound = (
-                (f"{theirs:.3f}", "") if theirs else (f"> {chosen[rival][-1][1]:.1f}", "< ")
-            )
-            ratio = ours / (theirs or chosen[rival][-1][1])
+            theirs = medians.get(rival, chosen[rival][-1][1])
+            shown, bound = (f"{theirs:.3f}", "") if rival in medians else (f"> {theirs:.1f}", "< ")
+            ratio = ours / theirs
             met = "yes" if ratio <= target else "no"
             cells = (f"{gap:.0e}", f"{ours:.3f}", rival, shown, f"{bound}{ratio:.2f}")
             yield work.name, *cells, f"{target:.1f}", met, str(options.repeat)
@@ -118,16 +109,14 @@ def _compare(work, options):
 
 def _run(objective, name, effort):
     with warnings.catch_warnings(action="ignore"):
-        began = time.process_time()
-        w = EFFORTS[name][0](objective, effort)
-        return time.process_time() - began, w
+        return EFFORTS[name][0](objective, effort)
 
 
 def _calibrate(objective, name, gap, limit):
     """(effort, seconds, gap reached) with rising effort until the gap or the limit is reached."""
     tried = []
     for effort in EFFORTS[name][1]:
-        seconds, w = _run(objective, name, effort)
+        seconds, w = clock(partial(_run, objective, name, effort))
         tried.append((effort, seconds, objective.relative_gap(w)))
         if tried[-1][2] <= gap or seconds > limit:
             break

@@ -1,7 +1,6 @@
 """Risk, attack, anonymisers and advice on a simulated network of the size of t.qq."""
 
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -48,12 +47,6 @@ def book(release, **options):
     return Adversary.of(release, in_links=False, joint=False, **options)
 
 
-def cpu(function, repeats=1):
-    """Median processor seconds, and the last result."""
-    times, results = zip(*(clock(function) for _ in range(repeats)), strict=True)
-    return statistics.median(times), results[-1]
-
-
 FILE = "privacy-speed.md"
 OPTIONS = {"users": (TQQ_USERS, "of the simulated network")}
 
@@ -89,17 +82,17 @@ def page(run):
         f"{loaded:.1f} s ({busy:.1f} CPU s), {memory:.2f} GB at most",
     )
     target = induced(network, {"user": members})
-    spent, prepared = cpu(lambda: Auxiliary(network, book(target)))
+    spent, prepared = clock(lambda: Auxiliary(network, book(target)))
     row("prepare the auxiliary network, once", "", f"{spent:.1f} CPU s")
-    spent, result = cpu(lambda: attack(prepared, target, distance=3), run.options.repeat)
+    spent, result = clock(lambda: attack(prepared, target, distance=3), run.options.repeat)
     row("attack, 1,000 targets, n = 0…3, 4 link types", "≤ 0.5 CPU s", f"{spent:.3f} CPU s")
     found = [score.precision for score in scores(result, prepared.size, members)]
     row("its precision, n = 0…3", "", " / ".join(f"{100 * part:.1f} %" for part in found))
     every = subsets(list(prepared.adversary.links))
-    many, _ = cpu(lambda: [attack(prepared, target, distance=3, links=s) for s in every])
+    many, _ = clock(lambda: [attack(prepared, target, distance=3, links=s) for s in every])
     row("the same for 15 subsets of link types", "≤ 5 s", f"{many:.2f} CPU s")
     _compare(row, prepared, network, target, result, spent)
-    spent, _ = cpu(lambda: [found.risk for found in risks(network, book(network, distance=3))])
+    spent, _ = clock(lambda: [found.risk for found in risks(network, book(network, distance=3))])
     row("risk, 45 settings, the whole network", "≤ 30 CPU s", f"{spent:.1f} CPU s")
     _anonymise(row, small)
     return (
@@ -129,14 +122,14 @@ def _anonymise(row, small):
         utility_loss(small, apply_steps(small, step))
     network, _ = microblog(users=MIDDLE, communities=[Community(0.01)], seed=0)
     for step in steps:
-        spent, release = cpu(lambda step=step: apply_steps(network, step))
-        lost, _ = cpu(lambda release=release: utility_loss(network, release))
+        spent, release = clock(lambda step=step: apply_steps(network, step))
+        lost, _ = clock(lambda release=release: utility_loss(network, release))
         row(
             f"{step[0]['method']}, {MIDDLE:,} users",
             "",
             f"{spent:.1f} CPU s, and {lost:.1f} CPU s to measure what is lost",
         )
-    spent, found = cpu(lambda: advise(network, Limits(risk=0.05)))
+    spent, found = clock(lambda: advise(network, Limits(risk=0.05)))
     row(
         f"advise, {MIDDLE:,} users, risk ≤ 5 %",
         "",

@@ -7,11 +7,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.form import Run
+from benchmarks.form import Run, mapped
 from benchmarks.scale.work import LABELS, PIECES, ROWS, write_choices, write_design, write_log
 from telic.report.table import Table
 from telic.scale.memory import parse_memory, said
@@ -62,15 +62,9 @@ class Peaks:
             self.added_up = max(self.added_up, added_up)
             self.together = max(self.together, together)
 
-    def _now(self) -> tuple[int, int]:
+    def _now(self) -> list[int]:
         """Bytes of all processes, added up, and with pages that several hold counted once."""
-        sums = {"Rss:": 0, "Pss:": 0}
-        for process in self._processes:
-            for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]:
-                name, size, *_ = line.split()
-                if name in sums:
-                    sums[name] += 1024 * int(size)
-        return sums["Rss:"], sums["Pss:"]
+        return [sum(mapped(each, kind) for each in self._processes) for kind in ("Rss:", "Pss:")]
 
 
 @contextmanager
@@ -78,8 +72,7 @@ def cluster(folder: Path, workers: int = 2, memory: str = "1GiB") -> Iterator[tu
     """Worker processes on this machine, and what memory they hold at most meanwhile."""
     from tests.scale.cluster import Cluster
 
-    running = Cluster(folder, workers, memory=memory)
-    try:
+    with closing(Cluster(folder, workers, memory=memory)) as running:
         running.ready().close()
         peaks, ended = Peaks([each.pid for each in running.workers]), threading.Event()
         watch = threading.Thread(target=peaks.watch, args=(ended,))
@@ -89,8 +82,6 @@ def cluster(folder: Path, workers: int = 2, memory: str = "1GiB") -> Iterator[tu
         finally:
             ended.set()
             watch.join()
-    finally:
-        running.close()
 
 
 MEMORY, SECONDS = "memory", "s"

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.form import megabytes
 from telic.simulate.microblog import TQQ_USERS
 
 DAY = 24 * 3600 * 1_000_000
@@ -89,10 +90,9 @@ def count_by_duckdb(folder: Path, memory: str) -> None:
         db.execute(f"SET temp_directory = '{work}'")
         db.execute("SET preserve_insertion_order = false")
         log = (
-            'SELECT lower(query) AS form, query, epoch_us("at") AS us, "user" AS person '
-            f"FROM '{folder / LOG}'"
+            '(SELECT lower(query) AS form, query, epoch_us("at") AS us, "user" AS person '
+            f"FROM '{folder / LOG}')"
         )
-        log = f"({log})"
         end = db.execute(f"SELECT max(us) + 1 FROM {log}").fetchone()[0]
         split = db.execute(
             f"SELECT min(us) FROM (SELECT us FROM {log} ORDER BY us DESC LIMIT 1000)"
@@ -225,6 +225,4 @@ if __name__ == "__main__":
     work()
     wall = time.perf_counter() - begun
     # getrusage would tell of the parent, which was copied before this process became its own.
-    status = Path("/proc/self/status").read_text()
-    resident = next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)
-    print(json.dumps([wall, sum(os.times()[:2]), resident * 1024]))
+    print(json.dumps([wall, sum(os.times()[:2]), round(megabytes("VmHWM") * 1e6)]))
