@@ -50,16 +50,11 @@ def calls(recorded: Path) -> list[Call]:
                 content = ast.literal_eval(f"b{text}")
             elif call["name"] == "ftruncate":
                 offset = call["rest"]
-            path = _plain(call["path"])
+            path = ast.literal_eval(f'"{call["path"]}"')  # each character is a hexadecimal number
             began = float(call["began"])
             ended = began + float(call["took"])
             found.append(Call(began, ended, call["name"], path, content, int(offset)))
     return sorted(found, key=lambda call: call.ended)
-
-
-def _plain(path: str) -> str:
-    """Return a path of which strace writes every character as a hexadecimal number."""
-    return ast.literal_eval(f'"{path}"')
 
 
 def on_disk(all_calls: list[Call], now: float, chance: float, rng: random.Random) -> dict:
@@ -81,10 +76,8 @@ def on_disk(all_calls: list[Call], now: float, chance: float, rng: random.Random
         content = files[call.path]
         if call.name == "ftruncate":
             del content[call.offset :]
-            content.extend(bytes(max(0, call.offset - len(content))))
-        else:
-            content.extend(bytes(max(0, call.offset - len(content))))
-            content[call.offset : call.offset + len(call.content)] = call.content
+        content.extend(bytes(max(0, call.offset - len(content))))
+        content[call.offset : call.offset + len(call.content)] = call.content
     return files
 
 

@@ -18,7 +18,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -57,7 +58,7 @@ MOST_MB = 50
 
 @contextmanager
 def service(model, *options, under=()):
-    """Serve in processes of their own, under another program; give the first, and the address."""
+    """Serve in processes of their own, under another program; give the first, host and port."""
     command = ["-c", "from telic.cli import main; main()", "completion", "serve", str(model)]
     process = subprocess.Popen(
         [*under, sys.executable, *command, "--port", "0", *options],
@@ -71,7 +72,8 @@ def service(model, *options, under=()):
             raise RuntimeError(line)
         reader = threading.Thread(target=lambda: said.extend(process.stderr), daemon=True)
         reader.start()
-        yield process, urlsplit(line.split()[2]), said
+        address = urlsplit(line.split()[2])
+        yield process, (address.hostname, address.port), said
         process.send_signal(signal.SIGTERM)
         process.wait(60)
     finally:
@@ -108,8 +110,8 @@ def holds(pid, url):
 class Load:
     """Writers that submit one composition after another, each until it is acknowledged."""
 
-    def __init__(self, address):
-        self._address, self._done = address, threading.Event()
+    def __init__(self, where):
+        self._where, self._done = where, threading.Event()
         self.acknowledged, self.again = Counter(), Counter()
         self.at = []
         """When each was acknowledged, its user and its composition."""
@@ -134,21 +136,13 @@ class Load:
             time.sleep(0.02)
 
     def _write(self, n):
-        connection, number = None, 0
+        connection, number = connected(self._where), 0
         while not self._done.is_set():
             given = {"user": f"u{n}", "composition": f"c{number}", "query": "sage"}
             try:
-                connection = connection or http.client.HTTPConnection(
-                    self._address.hostname, self._address.port, timeout=30
-                )
-                connection.request(
-                    "POST", "/submit", json.dumps(given), {"Content-Type": "application/json"}
-                )
-                answer = connection.getresponse()
-                answer.read()
-                stored = answer.status == 200
+                stored = answered(connection, "/submit", given)[0] == 200
             except (OSError, http.client.HTTPException):
-                stored, connection = False, None
+                stored, connection = False, connected(self._where)
             if stored:
                 self.at.append((time.time(), given["user"], given["composition"]))
                 number += 1
@@ -182,8 +176,8 @@ def once(url, load):
 
 def killed_workers(model, kills):
     url = f"sqlite:///{model}-workers.sqlite"
-    with service(model, "--workers", "2", "--database", url) as (process, address, _):
-        with Load(address) as load:
+    with service(model, "--workers", "2", "--database", url) as (process, where, _):
+        with Load(where) as load:
             for _ in range(kills):
                 load.wait_for(40)
                 # The one that has worked longest; not one that is only just being started.
@@ -202,36 +196,29 @@ def killed_builds(model, kills):
     rng, number, again = random.Random(0), 0, 0
     there, killed = {}, Counter()
 
-    def ask(address, path, given=None):
-        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
-        body, kind = (
-            (json.dumps(given), {"Content-Type": "application/json"}) if given else ("", {})
-        )
+    def ask(where, path, given=None):
         try:
-            connection.request("POST" if given else "GET", path, body, headers | kind)
-            answer = connection.getresponse()
-            return json.loads(answer.read()) if answer.status == 200 else None
+            status, content = asked(where, path, given, headers)
         except (OSError, http.client.HTTPException):
             return None
-        finally:
-            connection.close()
+        return json.loads(content) if status == 200 else None
 
-    def differs(address):
+    def differs(where):
         """Name a change that does not show, of a second ago or before; None if all do."""
         for phrase, is_there in there.items():
-            found = ask(address, f"/suggest?q={phrase}")
+            found = ask(where, f"/suggest?q={phrase}")
             if found is not None and (phrase in found[1]) != is_there:
                 return phrase
         return None
 
-    def changed(address):
+    def changed(where):
         """Send a batch until it is acknowledged; now and then it deletes an earlier phrase."""
         nonlocal number, again
         number += 1
         phrase, gone = f"zq{number:05}", rng.choice([*there, None])
         changes = [{"phrase": phrase, "popularity": number}]
         changes += [{"phrase": gone, "delete": True}] if gone else []
-        while ask(address, "/phrases", {"id": f"{number}", "changes": changes}) is None:
+        while ask(where, "/phrases", {"id": f"{number}", "changes": changes}) is None:
             again += 1
             time.sleep(0.05)
         there.update({phrase: True} | ({gone: False} if gone else {}))
@@ -239,17 +226,17 @@ def killed_builds(model, kills):
     lists = model.with_name(f"{model.name}.compacted")
     seen, deadline = set(), time.monotonic() + 60 * kills
     while killed.total() < kills:
-        with service(model, *options) as (process, address, said):
+        with service(model, *options) as (process, where, said):
             while killed.total() < kills:
                 if time.monotonic() > deadline:
                     raise RuntimeError("too few lists are built")
                 for _ in range(rng.randrange(5, 40)):
-                    changed(address)
+                    changed(where)
                     seen |= {each.name for each in lists.glob("*-*-*")}
                 which = rng.choice(["worker", "builder", "all"])
                 builders, waited = [], 0
                 while not builders and waited < 200:
-                    changed(address)
+                    changed(where)
                     time.sleep(0.1)
                     waited += 1
                     builders = [pid for each in workers_of(process) for pid in children_of(each)]
@@ -266,10 +253,10 @@ def killed_builds(model, kills):
                 if which == "all":
                     break
                 time.sleep(1.5)
-                if wrong := differs(address):
+                if wrong := differs(where):
                     raise RuntimeError(f"{wrong}: {there[wrong]} was acknowledged; {said}")
-    with service(model, *options) as (_, address, _):
-        if wrong := differs(address):
+    with service(model, *options) as (_, where, _):
+        if wrong := differs(where):
             raise RuntimeError(f"{wrong}: {there[wrong]} was acknowledged")
     what = ", ".join(f"{count} × {name}" for name, count in sorted(killed.items()))
     return (
@@ -281,9 +268,9 @@ def killed_builds(model, kills):
 def killed_servers(model, kills):
     with (
         postgresql_server.running(waits_for_disk=True) as server,
-        service(model, "--database", server.url) as (_, address, _),
+        service(model, "--database", server.url) as (_, where, _),
     ):
-        with Load(address) as load:
+        with Load(where) as load:
             for _ in range(kills):
                 load.wait_for(40)
                 server.kill()
@@ -330,14 +317,16 @@ def read_only(process, database):
         subprocess.run(["chattr", "-i", *files], check=True)
 
 
+FAULTS = {"locked": locked, "deleted": deleted, "on a full disk": full, "read-only": read_only}
+
+
 def store_fault(model, fault, seconds):
     """Type and submit while the store fails."""
     database = model.parent / f"{fault.__name__}.sqlite"
     url = f"sqlite:///{database}"
-    with service(model, "--database", url) as (process, address, _):
-        where = address.hostname, address.port
+    with service(model, "--database", url) as (process, where, _):
         typist = Typist(where)
-        with Load(address) as load:
+        with Load(where) as load:
             load.wait_for(40)
             before = typist.type(300)
             with fault(process, database):
@@ -353,13 +342,9 @@ def store_fault(model, fault, seconds):
     wrong = sum(began + 0.5 < at < ended for at, _, _ in load.at)
     if wrong or not health[503]:
         raise RuntimeError(f"{wrong} acknowledged without a store, health {health}")
-    shown = [np.percentile(ms, [50, 99]) for ms in (before, during)]
-    if shown[1][0] > 2 * shown[0][0]:
-        raise RuntimeError(f"keystrokes took {shown}")
-    times = ", ".join(
-        f"{name} {p50:.1f} / {p99:.1f}"
-        for name, (p50, p99) in zip(("before", "meanwhile"), shown, strict=True)
-    )
+    if np.median(during) > 2 * np.median(before):
+        raise RuntimeError(f"keystrokes took {np.median(during)} ms, before {np.median(before)} ms")
+    times = percentiles({"before": before, "meanwhile": during})
     return f"/healthz 503, nothing acknowledged; {said}; a keystroke's p50 / p99 in ms: {times}"
 
 
@@ -369,7 +354,7 @@ def power_losses(model, losses):
     recorded = model.parent / "calls"
     traced = [*power_loss.TRACE, "-o", recorded]
     options = ("--database", f"sqlite:///{database}")
-    with service(model, *options, under=traced) as (_, address, _), Load(address) as load:
+    with service(model, *options, under=traced) as (_, where, _), Load(where) as load:
         load.wait_for(4 * losses)
     calls = power_loss.calls(recorded)
     rng = random.Random(0)
@@ -413,7 +398,7 @@ def fuzzed(rng):
 
 def fuzz(model, requests):
     found = Counter()
-    with service(model, "--database", f"sqlite:///{model}-fuzz.sqlite") as (process, address, said):
+    with service(model, "--database", f"sqlite:///{model}-fuzz.sqlite") as (process, where, said):
         before = megabytes("VmRSS", process.pid)
 
         def ask(seed):
@@ -421,7 +406,7 @@ def fuzz(model, requests):
             for _ in range(requests // 4):
                 # Each on a connection of its own, which ends at once: nothing of an answer is
                 # taken for the next one's, and the system does not run out of ports.
-                with socket.create_connection((address.hostname, address.port), 30) as connection:
+                with socket.create_connection(where, 30) as connection:
                     linger = struct.pack("ii", 1, 0)
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                     try:
@@ -431,11 +416,8 @@ def fuzz(model, requests):
                         answer = b""
                 found[answer[9:12].decode("latin-1") or "cut"] += 1
 
-        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(ask, range(4)))
         bad = [status for status in found if status.startswith("5")]
         if bad or process.poll() is not None or any("Traceback" in line for line in said):
             raise RuntimeError(f"{found}, {said[-5:]}")
@@ -450,8 +432,7 @@ def idle(model, connections):
     """Ask beside clients that never finish a request, a third of which send a byte a second."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, connections + 200), hard), hard))
-    with service(model, "--database", f"sqlite:///{model}-idle.sqlite") as (_, address, _):
-        where = address.hostname, address.port
+    with service(model, "--database", f"sqlite:///{model}-idle.sqlite") as (_, where, _):
         alone = latencies(where, 300)
         stalled = []
         for n in range(connections):
@@ -483,21 +464,29 @@ def idle(model, connections):
             each.close()
     if cut < connections - 1_000:
         raise RuntimeError(f"only {cut:.0f} of {connections} were cut")
-    shown = ", ".join(
-        f"{name} {np.percentile(ms, 50):.1f} / {np.percentile(ms, 99):.1f}"
-        for name, ms in (("alone", alone), ("beside them", beside), ("once they were cut", after))
-    )
-    return f"{cut:,.0f} cut; p50 / p99 of a keystroke in ms: {shown}"
+    times = {"alone": alone, "beside them": beside, "once they were cut": after}
+    return f"{cut:,.0f} cut; p50 / p99 of a keystroke in ms: {percentiles(times)}"
 
 
-def asked(where, path):
-    """Return status and text of an answer."""
-    connection = http.client.HTTPConnection(*where, timeout=30)
-    connection.request("GET", path)
+def connected(where):
+    return http.client.HTTPConnection(*where, timeout=30)
+
+
+def answered(connection, path, given=None, headers=None):
+    """Get a path, or post to it what is given; return status and text of the answer."""
+    if given is None:
+        connection.request("GET", path, headers=headers or {})
+    else:
+        kind = {"Content-Type": "application/json"}
+        connection.request("POST", path, json.dumps(given), kind | (headers or {}))
     answer = connection.getresponse()
-    content = answer.read().decode()
-    connection.close()
-    return answer.status, content
+    return answer.status, answer.read().decode()
+
+
+def asked(where, *what):
+    """Return status and text of an answer on a connection of its own."""
+    with closing(connected(where)) as connection:
+        return answered(connection, *what)
 
 
 def ask_once(where, path):
@@ -511,8 +500,7 @@ class Typist:
     """One user with a connection, whose keystrokes learn from what was skipped."""
 
     def __init__(self, where):
-        self._connection = http.client.HTTPConnection(*where, timeout=30)
-        self._typed = 0
+        self._connection, self._typed = connected(where), 0
 
     def type(self, keystrokes):
         """Return the milliseconds that each of so many keystrokes took."""
@@ -522,13 +510,17 @@ class Typist:
             prefix = "sag"[: self._typed % 3 + 1]
             path = f"/suggest?q={prefix}&user=typist&composition=t{self._typed // 9}"
             began = time.perf_counter()
-            self._connection.request("GET", path)
-            answer = self._connection.getresponse()
-            answer.read()
+            status, _ = answered(self._connection, path)
             found.append(1e3 * (time.perf_counter() - began))
-            if answer.status != 200:
-                raise RuntimeError(f"a keystroke was answered {answer.status}")
+            if status != 200:
+                raise RuntimeError(f"a keystroke was answered {status}")
         return found
+
+
+def percentiles(times):
+    """Median and 99th percentile of each list of times."""
+    found = {name: np.percentile(ms, [50, 99]) for name, ms in times.items()}
+    return ", ".join(f"{name} {p50:.1f} / {p99:.1f}" for name, (p50, p99) in found.items())
 
 
 def latencies(where, count):
@@ -548,16 +540,16 @@ def page(run):
         made_up_completer(asked.phrases)[0].save(model)
         parts = {
             f"kill −9 of one of two workers, {asked.kills} times": (
-                lambda: killed_workers(model, asked.kills),
+                partial(killed_workers, model, asked.kills),
                 "all that was acknowledged is there, once",
             ),
             f"kill −9 of a worker, of the process that builds a changed list, or of all, "
             f"{asked.kills} times": (
-                lambda: killed_builds(model, asked.kills),
+                partial(killed_builds, model, asked.kills),
                 "every change that was acknowledged shows",
             ),
             f"kill −9 of the PostgreSQL server and all its processes, {asked.kills} times": (
-                lambda: killed_servers(model, asked.kills),
+                partial(killed_servers, model, asked.kills),
                 "all that was acknowledged is there, once",
             ),
             **{
@@ -565,23 +557,18 @@ def page(run):
                     partial(store_fault, model, fault, asked.outage),
                     "keystrokes within 2×, nothing acknowledged, all there once it is back",
                 )
-                for fault, said in (
-                    (locked, "locked"),
-                    (deleted, "deleted"),
-                    (full, "on a full disk"),
-                    (read_only, "read-only"),
-                )
+                for said, fault in FAULTS.items()
             },
             f"power lost {asked.losses} times (simulated from system calls; SQLite)": (
-                lambda: power_losses(model, asked.losses),
+                partial(power_losses, model, asked.losses),
                 "all that was acknowledged is there",
             ),
             f"{asked.requests:,} fuzzed requests": (
-                lambda: fuzz(model, asked.requests),
+                partial(fuzz, model, asked.requests),
                 f"no 5xx, no traceback, under {MOST_MB} MB more",
             ),
             f"{asked.idle:,} connections that never finish a request": (
-                lambda: idle(model, asked.idle),
+                partial(idle, model, asked.idle),
                 "cut, others are answered",
             ),
         }
