@@ -3,6 +3,7 @@
 import platform
 import statistics
 import tracemalloc
+from itertools import product
 
 import numpy as np
 from rich.console import Console
@@ -127,32 +128,21 @@ def page(run: Run) -> str:
             kept = run.kept(name, times, name, repeat, limit)
             found[name] = {(solver, level): value for solver, level, value in kept}
     seconds, ratios = [], []
-    for name in found:
-        for solver in SOLVERS:
-            if (solver, LEVELS[0]) in found[name]:
-                cells = [_shown(found[name][solver, level], limit) for level in LEVELS]
-                seconds.append([name, solver, *cells])
+    for name, solver in product(found, SOLVERS):
+        if (solver, LEVELS[0]) in found[name]:
+            cells = [_shown(found[name][solver, level], limit) for level in LEVELS]
+            seconds.append([name, solver, *cells])
     for label, rivals, sets, target in TARGETS:
-        for name in [name for name in sets if name in found]:
-            for level in LEVELS:
-                theirs = [found[name][rival, level] for rival in rivals]
-                reached = [each for each in theirs if each is not None]
-                other = min(reached, default=limit)
-                cells = []
-                for ours in OURS:
-                    own = found[name][ours, level]
-                    ratio = None if own is None else own / other
-                    cells.append(
-                        "–"
-                        if ratio is None
-                        else ("" if reached else "< ") + f"{ratio:.3f}" + _verdict(ratio, target)
-                    )
-                ratios.append(
-                    [label, name, f"{level:g}", "" if target is None else f"{target:g}", *cells]
-                )
-    processor = platform.processor() or platform.machine()
+        for name, level in product([name for name in sets if name in found], LEVELS):
+            theirs = [found[name][rival, level] for rival in rivals]
+            reached = [each for each in theirs if each is not None]
+            other, bound = min(reached, default=limit), "" if reached else "< "
+            own = [found[name][ours, level] for ours in OURS]
+            cells = ["–" if s is None else bound + _verdict(s / other, target) for s in own]
+            shown = "" if target is None else f"{target:g}"
+            ratios.append([label, name, f"{level:g}", shown, *cells])
     return PAGE.format(
-        processor=processor,
+        processor=platform.processor() or platform.machine(),
         repeat=repeat,
         ratios=grid(["rival", "set", "gap", "target", *OURS], ratios),
         seconds=grid(["set", "solver", *(f"to {level:g}" for level in LEVELS)], seconds),
@@ -161,4 +151,5 @@ def page(run: Run) -> str:
 
 
 def _verdict(ratio: float, target: float | None) -> str:
-    return "" if target is None else (" met" if ratio <= target else " missed")
+    met = "" if target is None else " met" if ratio <= target else " missed"
+    return f"{ratio:.3f}{met}"

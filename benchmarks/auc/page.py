@@ -44,9 +44,8 @@ def _in_turn(repeat: int, *calls: Callable[[], object]) -> list[float]:
 
 def to_gap(X, positive, beta, gap):
     """What times a solver to a relative gap: median seconds, without those of looking."""
-    best = objective(
-        X, positive, conjugate_gradient(X, positive, beta=beta, tol=1e-13).coef, beta=beta
-    )
+    optimum = conjugate_gradient(X, positive, beta=beta, tol=1e-13)
+    best = objective(X, positive, optimum.coef, beta=beta)
 
     def seconds(repeat, solver, **options):
         taken = []
@@ -72,14 +71,10 @@ def to_gap(X, positive, beta, gap):
 def dense_lines(repeat):
     X, positive, real = covtype_unit_rows()
     name = "covtype" if real else "covtype's shape, generated"
-    p = positive.mean()
-    ridge = RidgeClassifier(
-        class_weight="balanced", alpha=len(X) * BETA / (4 * p * (1 - p)), solver="cholesky"
-    )
     ours, theirs, gram = _in_turn(
         repeat,
         lambda: exact(moments(X, positive), beta=BETA),
-        lambda: ridge.fit(X, positive),
+        lambda: balanced_ridge(X, positive, BETA, solver="cholesky"),
         lambda: X.T @ X,
     )
     yield line(f"exact, {name}", ours, "RidgeClassifier(cholesky)", theirs, "0.3")
@@ -121,9 +116,15 @@ def ridge_gap(X, positive, beta, ridge, best):
     return objective(X, positive, w, beta=beta) / best - 1
 
 
-def loosest(gap_of):
-    """The largest tolerance at which a relative gap is at most 1e-6."""
-    return next(tol for tol in 10.0 ** -np.arange(1, 9, 0.5) if gap_of(tol) <= 1e-6)
+def beside_ridge(repeat, ours, X, positive, beta, best, **options):
+    """Seconds of a fit of ours, and of the ridge classifier by the largest tolerance to 1e-6."""
+
+    def ridge(tol):
+        return balanced_ridge(X, positive, beta, tol=tol, **options)
+
+    tolerances = 10.0 ** -np.arange(1, 9, 0.5)
+    enough = next(t for t in tolerances if ridge_gap(X, positive, beta, ridge(t), best) <= 1e-6)
+    return _in_turn(repeat, ours, lambda: ridge(enough))
 
 
 def wide_lines(repeat):
@@ -145,35 +146,23 @@ def wide_line(repeat, name, X, positive, beta):
     """ExactAUC beside the ridge classifier, both to a gap of 1e-6."""
     found = ExactAUC(beta, tol=1e-12).fit(X, positive)
     best = objective(X, positive, found.coef_.ravel(), beta=beta)
-
-    def ridge(tol):
-        return balanced_ridge(X, positive, beta, tol=tol)
-
-    tol = loosest(lambda tol: ridge_gap(X, positive, beta, ridge(tol), best))
-    ours, theirs = _in_turn(
-        repeat, lambda: ExactAUC(beta, tol=1e-6).fit(X, positive), lambda: ridge(tol)
-    )
+    fit = ExactAUC(beta, tol=1e-6).fit
+    ours, theirs = beside_ridge(repeat, lambda: fit(X, positive), X, positive, beta, best)
     work = f"ExactAUC, gap 1e-6, {name}"
     return line(work, ours, "RidgeClassifier(), gap 1e-6", theirs, "0.4")
 
 
 def sparse_lines(repeat):
     X, positive = rcv1_shape()
-    best = objective(
-        X, positive, conjugate_gradient(X, positive, beta=BETA, tol=1e-14).coef, beta=BETA
-    )
 
-    def balanced(tol):
-        return balanced_ridge(X, positive, BETA, solver="sparse_cg", tol=tol)
+    def descend(tol):
+        return conjugate_gradient(X, positive, beta=BETA, tol=tol)
 
-    tolerance = loosest(lambda tol: ridge_gap(X, positive, BETA, balanced(tol), best))
-    ours, theirs = _in_turn(
-        repeat,
-        lambda: conjugate_gradient(X, positive, beta=BETA, tol=1e-6),
-        lambda: balanced(tolerance),
+    best = objective(X, positive, descend(1e-14).coef, beta=BETA)
+    ours, theirs = beside_ridge(
+        *(repeat, lambda: descend(1e-6), X, positive, BETA, best), solver="sparse_cg"
     )
-    reached = conjugate_gradient(X, positive, beta=BETA, tol=1e-6).coef
-    assert objective(X, positive, reached, beta=BETA) / best - 1 <= 1e-6
+    assert objective(X, positive, descend(1e-6).coef, beta=BETA) / best - 1 <= 1e-6
     yield line("cg, rcv1's shape, gap 1e-6", ours, "RidgeClassifier(sparse_cg)", theirs, "1")
     fast = to_gap(X, positive, BETA, 1e-6)(repeat, vrspam)
     yield line("VRSPAM-L2, rcv1's shape, gap 1e-6", fast, "cg above", ours, "3")

@@ -8,6 +8,8 @@ import resource
 import tempfile
 import time
 import warnings
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +34,6 @@ def made_up(n, queries, apps, installed=95, candidates=10, seed=0):
     popularity *= installed / popularity.sum()
     for _ in range(20):
         popularity = np.minimum(popularity * installed / popularity.sum(), 0.95)
-    has = np.empty((0,), np.int32)
     parts, lengths = [], []
     for begin in range(0, n, 20_000):
         mask = rng.random((min(20_000, n - begin), apps), np.float32) < popularity
@@ -48,23 +49,11 @@ def made_up(n, queries, apps, installed=95, candidates=10, seed=0):
     truth = np.where(rng.random((queries, apps), np.float32) < 0.01, 1.0, 0.0).ravel()
     truth *= rng.standard_normal(len(truth), np.float32)
     start = np.arange(n + 1) * candidates
-    choices = FactoredChoices(
-        queries,
-        apps,
-        0,
-        outcome,
-        offset,
-        start,
-        start[:-1],
-        np.concatenate([[0], np.cumsum(lengths)]),
-        has,
-        value,
-    )
+    context = np.concatenate([[0], np.cumsum(lengths)]), has, value
+    choices = FactoredChoices(queries, apps, 0, outcome, offset, start, start[:-1], *context)
     score = choices.scores(truth) + rng.gumbel(size=len(offset))
     chosen = start[:-1] + score.reshape(n, candidates).argmax(axis=1)
-    return FactoredChoices(
-        queries, apps, 0, outcome, offset, start, chosen, choices.context_start, has, value
-    )
+    return replace(choices, chosen=chosen)
 
 
 class Trace:
@@ -132,42 +121,26 @@ def served(weights, choices):
 
 def against_rivals(repeat):
     """Seconds to gap 1e-4 from zero: ours, SciPy's L-BFGS-B, proximal gradient in PyTorch."""
-    rows = []
     for n, queries, apps, installed in SIZES:
         choices = made_up(n, queries, apps, installed=installed)
         long = fit_sdca(choices, PENALTY, max_passes=1000, tol=1e-6)
         best = long.objective - long.gap
         start = PENALTY.objective(choices, np.zeros(choices.size))
-        found: dict[str, list[float]] = {}
-        for _ in range(repeat):
-            for name, run in METHODS.items():
-                found.setdefault(name, []).append(run(choices, best, start))
-        seconds = {name: float(np.median(times)) for name, times in found.items()}
+        rounds = [[run(choices, best, start) for run in METHODS.values()] for _ in range(repeat)]
+        seconds = dict(zip(METHODS, np.median(rounds, axis=0), strict=True))
         ours = min(seconds[name] for name in seconds if name.startswith("telic"))
         rival = min(seconds[name] for name in seconds if not name.startswith("telic"))
         shown = ", ".join(
             f"{name} {s:.2f} s" if s < np.inf else f"{name} does not get there"
             for name, s in seconds.items()
         )
-        rows.append(
-            (
-                f"{n:,} choices, {choices.size:,} weights: to gap 1e-4",
-                "≤ 0.2× the better rival",
-                f"{ours / rival:.2f}× ({shown})",
-            )
-        )
-    return rows
+        work = f"{n:,} choices, {choices.size:,} weights: to gap 1e-4"
+        yield work, "≤ 0.2× the better rival", f"{ours / rival:.2f}× ({shown})"
 
 
-def telic_sdca(choices, best, start):
+def telic(method, options, choices, best, start):
     trace = Trace()
-    fit = fit_sdca(choices, PENALTY, max_passes=1000, tol=GAP / 2, progress=trace)
-    return trace.until(fit, best, start)[0]
-
-
-def telic_saga(choices, best, start):
-    trace = Trace()
-    fit = fit_saga(choices, PENALTY, max_passes=40, tol=0.0, progress=trace)
+    fit = method(choices, PENALTY, progress=trace, **options)
     return trace.until(fit, best, start)[0]
 
 
@@ -260,8 +233,8 @@ def torch_proximal(choices, best, start):
 
 
 METHODS = {
-    "telic sdca": telic_sdca,
-    "telic saga": telic_saga,
+    "telic sdca": partial(telic, fit_sdca, {"max_passes": 1000, "tol": GAP / 2}),
+    "telic saga": partial(telic, fit_saga, {"max_passes": 40, "tol": 0.0}),
     "SciPy L-BFGS-B": scipy_lbfgsb,
     "PyTorch proximal gradient": torch_proximal,
 }
@@ -283,8 +256,8 @@ def page(run: Run) -> str:
     fit_saga(tiny, PENALTY, max_passes=2, tol=0.0)
     served(fit_sdca(tiny, PENALTY).weights, tiny)
     parts = {
-        "rivals": lambda: against_rivals(run.options.repeat),
-        "full": lambda: full_size(run.options.scale),
+        "rivals": partial(against_rivals, run.options.repeat),
+        "full": partial(full_size, run.options.scale),
         "keystrokes": keystrokes,
         "signals": with_signals,
     }

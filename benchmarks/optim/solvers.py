@@ -12,12 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from telic.optim import solve
 
 TOLERANCES = [10.0**-k for k in range(1, 13)]
+LIBLINEAR = {"solver": "liblinear", "max_iter": 10_000}
 EPOCHS = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
 
 
-def telic(objective, effort, method="auto"):
+def telic(objective, effort):
     """Our own; the step from one gap to the next is its tol."""
-    return solve(objective.problem, method=method, tol=effort, max_passes=100_000).coef
+    return solve(objective.problem, tol=effort, max_passes=100_000).coef
 
 
 def telic_asbcd(objective, effort):
@@ -27,34 +28,30 @@ def telic_asbcd(objective, effort):
     ).coef
 
 
-def _logistic(objective, solver, effort, **options):
+def _logistic(objective, **options):
     n, alpha = objective.y.size, objective.l1 + objective.l2
     model = LogisticRegression(
         C=1 / (n * alpha),
         l1_ratio=objective.l1 / alpha,
         fit_intercept=False,
-        solver=solver,
         **options,
-        **effort,
     )
     return model.fit(objective.X, objective.y).coef_.ravel()
 
 
 def sklearn_saga(objective, effort):
     """scikit-learn's saga, stopped by epochs."""
-    return _logistic(objective, "saga", {"max_iter": effort, "tol": 0.0}, random_state=0)
+    return _logistic(objective, solver="saga", max_iter=effort, tol=0.0, random_state=0)
 
 
 def liblinear(objective, effort):
     """LIBLINEAR through scikit-learn: newGLMNET for ℓ₁."""
-    return _logistic(objective, "liblinear", {"tol": effort, "max_iter": 10_000})
+    return _logistic(objective, **LIBLINEAR, tol=effort)
 
 
 def liblinear_dual(objective, effort):
     """LIBLINEAR through scikit-learn: dual coordinate descent for ℓ₂."""
-    return _logistic(
-        objective, "liblinear", {"tol": effort, "max_iter": 10_000}, dual=True, random_state=0
-    )
+    return _logistic(objective, **LIBLINEAR, tol=effort, dual=True, random_state=0)
 
 
 def snapml(objective, effort):
@@ -77,18 +74,13 @@ def celer(objective, effort):
     from celer import ElasticNet
     from celer import LogisticRegression as Celer
 
+    options = {"fit_intercept": False, "tol": effort, "max_iter": 100}
     if objective.loss == "logistic":
         C = 1 / (objective.y.size * objective.l1)
-        model = Celer(C=C, fit_intercept=False, tol=effort, max_iter=100)
+        model = Celer(C=C, **options)
     else:
         alpha = objective.l1 + objective.l2
-        model = ElasticNet(
-            alpha=alpha,
-            l1_ratio=objective.l1 / alpha,
-            fit_intercept=False,
-            tol=effort,
-            max_iter=100,
-        )
+        model = ElasticNet(alpha=alpha, l1_ratio=objective.l1 / alpha, **options)
     return np.ravel(model.fit(objective.columns, objective.y).coef_)
 
 

@@ -117,32 +117,38 @@ def _hand_over():
     return max(0.0, statistics.median(late))
 
 
-def _machine(repeat):
-    """Seconds of two loops, one after the other and at once."""
+def _wall(run, repeat):
+    """Median seconds by the clock on one thread and on two, which take turns."""
     wall = {1: [], 2: []}
-    _loop(1)
     for _ in range(repeat):
         for count, each in wall.items():
-            with ThreadPoolExecutor(count) as pool:
-                began = time.perf_counter()
-                list(pool.map(_loop, [30_000_000] * 2))
-                each.append(time.perf_counter() - began)
-    one, two = (statistics.median(each) for each in wall.values())
+            began = time.perf_counter()
+            run(count)
+            each.append(time.perf_counter() - began)
+    return [statistics.median(each) for each in wall.values()]
+
+
+def _machine(repeat):
+    """Seconds of two loops, one after the other and at once."""
+    _loop(1)
+
+    def run(count):
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(_loop, [30_000_000] * 2))
+
+    one, two = _wall(run, repeat)
     met = "yes" if one / two >= 1.6 else "no"
     ratio = f"{one / two:.2f}"
     return f"{one:.3f}", f"{two:.3f}", ratio, "100%", "2.00", ratio, ratio, met
 
 
 def _compared(run, module, pool, repeat):
-    wall, path = {1: [], 2: []}, []
+    path = []
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.filterwarnings("ignore", message=".*delayed. should be used with")
         run(2)
+        one, two = _wall(run, repeat)
         for _ in range(repeat):
-            for count, each in wall.items():
-                began = time.perf_counter()
-                run(count)
-                each.append(time.perf_counter() - began)
             turns = _Folds() if pool == "Parallel" else _Turns()
             with mock.patch.object(module, pool, lambda *_, turns=turns, **__: turns):
                 began = time.thread_time()
@@ -150,14 +156,12 @@ def _compared(run, module, pool, repeat):
                 all_of_it = time.thread_time() - began
             longest = all_of_it - turns.saved
             path.append((all_of_it, turns.shared / all_of_it, longest, turns.handed))
-    one, two = (statistics.median(each) for each in wall.values())
     alone, shared, longest, handed = (statistics.median(each) for each in zip(*path, strict=True))
     slower = statistics.median(_beside(run, 2, repeat)) / statistics.median(_beside(run, 1, repeat))
     # Work done in both turns at once takes as much longer as two processes slow each other down.
     at_once = longest - (1.0 - shared) * alone
     bound = alone / (longest + (slower - 1.0) * at_once + handed * _hand_over())
-    ratio = one / two
-    met = "yes" if ratio >= 1.6 else "no" if bound >= 1.6 else "bound below"
+    met = "yes" if one / two >= 1.6 else "no" if bound >= 1.6 else "bound below"
     figures = one / two, alone / longest, 2.0 / slower, bound
     ratio, perfect, processes, bound = (f"{figure:.2f}" for figure in figures)
     return f"{one:.3f}", f"{two:.3f}", ratio, f"{shared:.0%}", perfect, processes, bound, met
