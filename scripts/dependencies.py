@@ -8,6 +8,7 @@ import json
 import re
 import tomllib
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
@@ -121,17 +122,12 @@ def dependencies() -> list[Package]:
 def page(packages: list[Package]) -> str:
     """Return the page: direct dependencies with their reasons, then what those need."""
 
-    def rows(head: str, chosen: list[Package], said) -> list[str]:
-        lines = [
-            f"| {p.name} | {', '.join(p.versions)} | {p.licence()} | "
-            f"{', '.join(sorted(p.extras)) or 'core'} | {said(p)} |"
-            for p in chosen
-        ]
-        return [
-            f"| package | version | licence | comes with | {head} |",
-            "|---|---|---|---|---|",
-            *lines,
-        ]
+    def rows(head: str, chosen: list[Package], said) -> Iterator[str]:
+        yield f"| package | version | licence | comes with | {head} |"
+        yield "|---|---|---|---|---|"
+        for p in chosen:
+            extras = ", ".join(sorted(p.extras)) or "core"
+            yield f"| {p.name} | {', '.join(p.versions)} | {p.licence()} | {extras} | {said(p)} |"
 
     direct = [p for p in packages if p.why]
     others = [p for p in packages if not p.why]

@@ -57,11 +57,9 @@ def copenhagen():
 
 def detected(network, step, seeds):
     """Return the AUCs by seed and link type."""
-    found = []
     for seed in range(seeds):
         release = apply_steps(network, [step], seed=seed)
-        found.append(list(detect_fakes(network, release, seed=100 + seed).values()))
-    return found
+        yield list(detect_fakes(network, release, seed=100 + seed).values())
 
 
 def attacked(network, step, seeds):
@@ -96,10 +94,8 @@ def page(run: Run) -> str:
     group = simulated(users)
     for label, network in (("simulated microblog", group), ("Copenhagen (real)", copenhagen())):
         names.append(label)
-        for name, step in RELEASES.items():
-            if not run.asks_for(name):
-                continue
-            found = run.kept(f"{label} {name}", detected, network, step, seeds)
+        for name in filter(run.asks_for, RELEASES):
+            found = run.kept(f"{label} {name}", detected, network, RELEASES[name], seeds)
             means = np.mean(found, axis=0)
             met = "yes" if max(means) <= GOAL else "**no**"
             rows[name].append(f"{np.mean(means):.2f}, {max(means):.2f}: {met}")
@@ -119,19 +115,10 @@ def page(run: Run) -> str:
         "far. The table gives the share of targets that are found and the share that no known "
         "user matches, by the share of links that the attack allows to be false (`--added`).\n\n"
     )
-    cells = [
-        [
-            name,
-            *(
-                f"{right:.1%}, {empty:.1%}"
-                for right, empty in run.kept(
-                    f"attack {name}", attacked, group, RELEASES[name], seeds
-                )
-            ),
-        ]
-        for name in ATTACKED
-        if run.asks_for(name)
-    ]
+    cells = []
+    for name in filter(run.asks_for, ATTACKED):
+        found = run.kept(f"attack {name}", attacked, group, RELEASES[name], seeds)
+        cells.append([name, *(f"{right:.1%}, {empty:.1%}" for right, empty in found)])
     text += grid(["release", *(f"added {share:g}: found, nobody" for share in TOLERANCE)], cells)
     return text + (
         "\nA target that nobody matches is not thereby protected: the plain attack only fails at "

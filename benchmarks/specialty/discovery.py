@@ -7,6 +7,7 @@ such as --only "report panels", so that processes can share the work by a common
 
 import time
 from contextlib import ExitStack
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -57,17 +58,22 @@ CHANGES = {
 }
 
 
-def f1(truth, users):
-    return 2 * truth[users].sum() / (truth.sum() + len(users))
+def best_f1(hospital, groups):
+    """Return the F1 of the nearest of some groups of users, of each hidden specialty."""
+
+    def f1(truth, users):
+        return 2 * truth[users].sum() / (truth.sum() + len(users))
+
+    return [
+        max((f1(hospital.practice == k, users) for users in groups), default=0.0)
+        for k in hospital.hidden
+    ]
 
 
 def judged(hospital, specialties):
     """Score one log's proposals against the truth."""
     unlisted = [one.users for one in specialties if one.listed_code is None]
-    best = [
-        max((f1(hospital.practice == k, users) for users in unlisted), default=0.0)
-        for k in hospital.hidden
-    ]
+    best = best_f1(hospital, unlisted)
     line = {"f1": best, "proposed": len(specialties), "unlisted": len(unlisted)}
     line |= {"falsely_unlisted": 0, "no_practice": 0}
     for one in specialties:
@@ -94,39 +100,30 @@ def run(family, seed, control, options):
             units_of(hospital.log), hospital.practice, hospital.plan.practices
         )
         groups = [np.flatnonzero(truth.member == k) for k in range(hospital.plan.practices)]
-        line["ceiling"] = [
-            max((f1(hospital.practice == k, users) for users in groups if len(users)), default=0.0)
-            for k in hospital.hidden
-        ]
+        line["ceiling"] = best_f1(hospital, [users for users in groups if len(users)])
     return line
 
 
 def report(asked):
     """Of each method, what is found on the half that was kept."""
     found = {method: [] for method in METHODS}
-    for family in FAMILIES:
-        for seed in REPORTED:
-            for method, options in METHODS.items():
-                for control in CONTROLS:
-                    if options and (plan(seed).users >= SLOW or control == "moved"):
-                        continue
-                    name = f"report {family} {seed} {control} {method}"
-                    if asked.asks_for(name):
-                        found[method].append(asked.kept(name, run, family, seed, control, options))
+    for family, seed, method, control in product(FAMILIES, REPORTED, METHODS, CONTROLS):
+        options = METHODS[method]
+        if options and (plan(seed).users >= SLOW or control == "moved"):
+            continue
+        name = f"report {family} {seed} {control} {method}"
+        if asked.asks_for(name):
+            found[method].append(asked.kept(name, run, family, seed, control, options))
     return found
 
 
 def choose(asked):
     """Of each change of a constant, what is found on the half that constants are chosen on."""
     found = {change: [] for change in CHANGES}
-    for change, settings in CHANGES.items():
-        for family in CHOSEN_ON:
-            for seed in CHOOSING:
-                for control in ("none", "lean"):
-                    name = f"choose {family} {seed} {control} {change}"
-                    if asked.asks_for(name):
-                        line = asked.kept(name, changed, settings, family, seed, control)
-                        found[change].append(line)
+    for change, family, seed, control in product(CHANGES, CHOSEN_ON, CHOOSING, ("none", "lean")):
+        name = f"choose {family} {seed} {control} {change}"
+        if asked.asks_for(name):
+            found[change].append(asked.kept(name, changed, CHANGES[change], family, seed, control))
     return found
 
 
@@ -184,13 +181,11 @@ def page(asked):
         for family in FAMILIES
         for name, found in tried
     ]
-    sizes, shares = (
-        {line[key] for line in part} for key, part in (("users", new), ("declared", small))
-    )
-    by_size = [(f"{n:,}", [line for line in new if line["users"] == n]) for n in sorted(sizes)]
-    by_share = [
-        (f"{x:.0%}", [one for one in small if one["declared"] == x]) for x in sorted(shares)
-    ]
+
+    def by(key, lines, form):
+        values = sorted({line[key] for line in lines})
+        return [(f"{x:{form}}", [one for one in lines if one[key] == x]) for x in values]
+
     text = [
         INTRODUCTION,
         "## On the hospitals kept for testing\n",
@@ -199,9 +194,9 @@ def page(asked):
         "\n### By family\n",
         table("family, method", [(label, found) for label, found in by_family if found]),
         "### By size, residuals alone\n",
-        table("users", by_size),
+        table("users", by("users", new, ",")),
         "### By share of users who declare a code\n",
-        table("declare", by_share),
+        table("declare", by("declared", small, ".0%")),
         *losses(methods),
         "\n## How the constants were chosen\n",
         CHOICE,

@@ -36,14 +36,11 @@ def counts(hospital, found, constants=KEPT):
         patch.object(colleagues, "UNEXPLAINED", unexplained),
     ):
         explained = find_reasons(hospital.log, found).explained
-    kinds = np.unique(hospital.kind)
-    return {
-        str(kind) or "care": [
-            int((hospital.kind == kind).sum()),
-            int(explained[hospital.kind == kind].sum()),
-        ]
-        for kind in kinds
-    }
+    counted = {}
+    for kind in np.unique(hospital.kind):
+        own = explained[hospital.kind == kind]
+        counted[str(kind) or "care"] = [own.size, int(own.sum())]
+    return counted
 
 
 def choose(asked):
@@ -100,11 +97,6 @@ def difference(hospitals):
     return float(np.mean(each)), float(np.mean(each) - half), float(np.mean(each) + half)
 
 
-def check(points):
-    """The control: it holds where no difference is seen."""
-    return "holds" if points[1] <= 0 <= points[2] else "fails"
-
-
 def rows(done):
     for family in (*FAMILIES, "together"):
         own = [
@@ -127,10 +119,12 @@ def page(asked):
     out = [HEAD, grid([*head, *PLANTED], rows(done)).rstrip(), CONTROL]
     judged = []
     for snooping in SNOOPING:
-        points = difference([one for (_, _, kind), one in done.items() if kind == snooping])
+        mean, low, high = difference(
+            [one for (_, _, kind), one in done.items() if kind == snooping]
+        )
         name = "made as care" if snooping == "as care" else "snooping (the effect put in)"
-        interval = f"[{points[1]:+.1f}, {points[2]:+.1f}]"
-        judged.append([name, f"{points[0]:+.1f}", interval, check(points)])
+        control = "holds" if low <= 0 <= high else "fails"
+        judged.append([name, f"{mean:+.1f}", f"[{low:+.1f}, {high:+.1f}]", control])
     out += [grid(["planted", "points", "95 %", "control"], judged).rstrip(), CHOICE]
     head = ["people", "specialties", "colleague", "care", *PLANTED]
     out += [grid(head, tried_rows(chosen)).rstrip(), LIMITS]
