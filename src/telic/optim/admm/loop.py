@@ -87,17 +87,22 @@ class AdmmResult:
     history: list[AdmmRecord] = field(repr=False)
 
 
+class Made(NamedTuple):
+    """How points are made."""
+
+    method: str
+    rho: float
+    step_size: float
+    safe_step: float
+
+
 def drive(
     problem: AdmmProblem,
     points: Iterator[Point],
+    made: Made,
     *,
     start: Point,
-    certifier: Certifier,
     zero: float,
-    method: str,
-    rho: float,
-    step_size: float,
-    safe_step: float,
     tol: float,
     max_passes: float,
     max_seconds: float,
@@ -121,7 +126,8 @@ def drive(
     InputError
         If the method diverges; the message names a safe step size.
     """
-    began = time.perf_counter()
+    began, certifier = time.perf_counter(), Certifier(problem)
+    method, rho, step_size, safe_step = made
     record, start = _look(certifier, start, 0, 0.0)
     diverged = 1e6 * max(zero, np.nan_to_num(abs(record.objective_y), posinf=0.0))
     history, best = [record], _copy(start)

@@ -16,8 +16,8 @@ from telic.optim.admm.defaults import (
     default_rho,
     metric_of,
 )
-from telic.optim.admm.duality_gap import Certifier, origin_of
-from telic.optim.admm.loop import AdmmRecord, AdmmResult, Point, drive
+from telic.optim.admm.duality_gap import origin_of
+from telic.optim.admm.loop import AdmmRecord, AdmmResult, Made, Point, drive
 from telic.optim.admm.methods.newton import multipliers
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
@@ -233,13 +233,9 @@ def solve_admm(
         return drive(
             problem,
             map(as_given, points),
+            Made(method, float(rho), float(eta), safe),
             start=as_given(Point(x, state.y.copy(), u / factor, 0)),
-            certifier=Certifier(problem),
             zero=zero,
-            method=method,
-            rho=float(rho),
-            step_size=float(eta),
-            safe_step=safe,
             tol=tol,
             max_passes=max_passes,
             max_seconds=max_seconds,
