@@ -67,9 +67,10 @@ def service(model, *options, under=()):
     )
     said = []
     try:
-        line = process.stderr.readline()
-        if "search box: http" not in line:
-            raise RuntimeError(line)
+        while "search box: http" not in (line := process.stderr.readline()):
+            if not line:
+                raise RuntimeError("".join(said))
+            said.append(line)
         reader = threading.Thread(target=lambda: said.extend(process.stderr), daemon=True)
         reader.start()
         address = urlsplit(line.split()[2])
