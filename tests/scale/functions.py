@@ -107,7 +107,7 @@ def threads_of_a_fit(n_jobs):
     """Say how many threads an estimator hands to its solver."""
     estimator, given = ElasticNetRegressor(n_jobs=n_jobs), {}
     with patch.object(linear, "minimize", lambda *data, **options: given.update(options)):
-        estimator._solve(np.eye(2), np.ones(2), 0.1, None, None)
+        estimator._solve(np.eye(2), np.ones(2), 0.1, 0.5, None, None)
     return given["threads"]
 
 
