@@ -2,7 +2,14 @@ import warnings
 
 import pytest
 
-from telic.errors import InputError, JobError, ModelError, TelicError, warn_unconverged
+from telic.errors import (
+    InputError,
+    JobError,
+    ModelError,
+    TelicError,
+    expect_one_of,
+    warn_unconverged,
+)
 
 
 @pytest.mark.parametrize("kind", [InputError, ModelError, JobError])
@@ -12,6 +19,15 @@ def test_a_message_is_one_line_even_where_it_quotes_a_library(kind):
     assert str(quoted) == "x.csv cannot be read (line 3: too few values)."
     # What has one line already stays as it is, and so does a name with two spaces in it.
     assert str(kind("a  b.csv ( ) is missing")) == "a  b.csv ( ) is missing"
+
+
+def test_what_is_not_among_the_names_known_is_refused():
+    expect_one_of(("raise", "skip"), first="raise", second="skip")
+    for known in (("raise", "skip"), {"raise": 1, "skip": 2}):
+        with pytest.raises(InputError, match=r"^how is 'add', expected one of raise, skip\.$"):
+            expect_one_of(known, first="raise", how="add")
+        with pytest.raises(InputError, match=r"^how is \['raise'\], expected one of"):
+            expect_one_of(known, how=["raise"])
 
 
 def test_a_warning_of_a_fit_points_at_the_line_that_the_caller_means():

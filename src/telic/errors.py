@@ -12,6 +12,8 @@ The command line prints the message of a `TelicError` on one line and exits with
 """
 
 import warnings
+from collections.abc import Collection
+from typing import Any
 
 
 class TelicError(Exception):
@@ -37,6 +39,13 @@ class ModelError(TelicError):
 
 class JobError(TelicError):
     """A job over partitions cannot end: a partition fails wherever it runs, or nothing runs it."""
+
+
+def expect_one_of(known: Collection[str], /, **given: Any) -> None:
+    """Raise InputError unless each of the parameters given is one of the names known."""
+    for parameter, value in given.items():
+        if not isinstance(value, str) or value not in known:
+            raise InputError(f"{parameter} is {value!r}, expected one of {', '.join(known)}.")
 
 
 def warn_unconverged(message: str, *, stacklevel: int) -> None:

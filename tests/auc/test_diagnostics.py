@@ -154,5 +154,5 @@ def test_scaling_does_what_its_name_says(name, kind):
 
 
 def test_an_unknown_scaling_is_named():
-    with pytest.raises(InputError, match="scaling: 'log'"):
+    with pytest.raises(InputError, match="scaling is 'log'"):
         Scaling.fit(X, "log")

@@ -194,8 +194,8 @@ def test_an_elastic_net_drops_columns():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"solver": "sgd"}, "solver: 'sgd'"),
-        ({"penalty": "l1"}, "penalty: 'l1'"),
+        ({"solver": "sgd"}, "solver is 'sgd', expected one of auto, exact"),
+        ({"penalty": "l1"}, "penalty is 'l1', expected one of l2, elasticnet"),
         ({"solver": "cg", "penalty": "elasticnet"}, "no elastic net"),
         ({"solver": "spam", "solver_options": {"speed": 9}}, "speed"),
         ({"beta": -1}, "beta: -1"),

@@ -255,7 +255,7 @@ def test_inside_a_river_pipeline():
         (lambda: SPAM(step="sqrt", step_size="long").fit(X, POSITIVE), "step_size: 'long', exp"),
         (lambda: VRSPAM(step_size=-1.0).fit(X, POSITIVE), "step_size: -1.0, expected"),
         (lambda: OPAUC().learn_one({"a": "one"}, 1), "a value that is no number"),
-        (lambda: OAM("both").fit(X, POSITIVE), "expected 'seq' or 'gra'"),
+        (lambda: OAM("both").fit(X, POSITIVE), "update is 'both', expected one of seq, gra"),
         (lambda: OPAUC().learn_one({"a": 1.0}, 7), "label 7"),
         (lambda: OPAUC().learn_one({"a": np.nan}, 1), "not finite"),
         (lambda: OPAUC().learn_one({"a": -1e200}, 1), r"above 1e\+100 in size"),

@@ -290,7 +290,7 @@ def test_a_range_of_no_positives_is_refused():
         (roc_auc, {"sample_weight": [1, 1, 1, np.nan]}, "sample_weight: expected 4 numbers >= 0"),
         (roc_auc, {"sample_weight": [1, 1, 1, np.inf]}, "sample_weight: expected 4 numbers >= 0"),
         (roc_auc, {"sample_weight": [1, 1, 0, 0]}, "one class has total weight 0"),
-        (auc_interval, {"scale": "log"}, "scale: 'log', expected 'logit' or 'identity'"),
+        (auc_interval, {"scale": "log"}, "scale is 'log', expected one of logit, identity"),
         (partial_auc, {"fpr": (0.2, 0.2)}, "fpr: .* expected two rates with 0 <= low < high <= 1"),
         (partial_auc, {"fpr": (-0.1, 0.2)}, "fpr: .* expected two rates"),
         (partial_auc, {"fpr": (0.5, 1.1)}, "fpr: .* expected two rates"),

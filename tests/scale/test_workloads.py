@@ -834,8 +834,8 @@ def test_a_fit_in_pieces_says_what_it_does_not_take(options, message, tmp_path, 
     [
         ({"test": 0.0}, "test: 0.0, expected a share between 0 and 1"),
         ({"test": 1.0}, "test: 1.0, expected a share between 0 and 1"),
-        ({"scaling": "log"}, "scaling: 'log', expected one of raw, unit, minmax"),
-        ({"penalty": "l1"}, "penalty: 'l1', expected 'l2' or 'elasticnet'"),
+        ({"scaling": "log"}, "scaling is 'log', expected one of raw, unit, minmax"),
+        ({"penalty": "l1"}, "penalty is 'l1', expected one of l2, elasticnet"),
     ],
 )
 def test_options_of_a_fit_in_pieces_are_checked_before_any_row_is_read(options, message, tmp_path):

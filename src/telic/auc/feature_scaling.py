@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
-from telic.errors import InputError
+from telic.errors import expect_one_of
 from telic.evaluate import standard_deviations
 
 SCALINGS = ("raw", "unit", "minmax", "minmax+unit", "standard", "standard+unit")
@@ -40,8 +40,7 @@ class Scaling:
         array([[-1.,  0.],
                [ 1.,  0.]])
         """
-        if name not in SCALINGS:
-            raise InputError(f"scaling: {name!r}, expected one of {', '.join(SCALINGS)}.")
+        expect_one_of(SCALINGS, scaling=name)
         d = X.shape[1]
         offset, spread = np.zeros(d), np.ones(d)
         if name.startswith("minmax"):

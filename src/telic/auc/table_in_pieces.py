@@ -21,7 +21,7 @@ from telic.auc.table_labels import label_text, positive_of
 from telic.auc.table_ranker import Labelled, Ranker, search_beta
 from telic.auc.thresholds import Rule, choose_threshold
 from telic.data.object_storage import Place, place, readable
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.scale import Executor, row_ranges
 from telic.scale.partitions import Range
 
@@ -134,10 +134,8 @@ def fit_measured_in_pieces(
     if solver not in ("auto", *IN_PIECES):
         names = ", ".join(IN_PIECES)
         raise InputError(f"solver: {solver!r}, expected auto, {names} for a fit in pieces.")
-    if scaling not in SCALINGS:
-        raise InputError(f"scaling: {scaling!r}, expected one of {', '.join(SCALINGS)}.")
-    if penalty not in ("l2", "elasticnet"):
-        raise InputError(f"penalty: {penalty!r}, expected 'l2' or 'elasticnet'.")
+    expect_one_of(SCALINGS, scaling=scaling)
+    expect_one_of(("l2", "elasticnet"), penalty=penalty)
     net = penalty == "elasticnet"
     if solver == "auto":
         solver = "exact" if net or design.width <= FEW_COLUMNS else "cg"

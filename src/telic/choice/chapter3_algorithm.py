@@ -7,7 +7,7 @@ import numpy as np
 from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.logit_kernels import softmax_rows
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.kernels import kernel
 from telic.optim.prox_kernels import soft
 
@@ -110,8 +110,7 @@ def fit_printed(
         raise InputError(
             f"batch_size is {batch_size} and max_passes {max_passes}, expected at least 1."
         )
-    if rule not in get_args(StepSize):
-        raise InputError(f"rule is {rule!r}, expected one of {', '.join(get_args(StepSize))}.")
+    expect_one_of(get_args(StepSize), rule=rule)
     refuse_no_choices(choices)
     n, d = len(choices), choices.size
     if d > MAX_SIZE:

@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.choice.choices import Choices, row_a_group
 from telic.choice.logit_kernels import softmax_rows
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def learn_online(
     array([[0. ],
            [0.5]])
     """
-    if schedule not in ("annealed", "steady"):
-        raise InputError(f"schedule is {schedule!r}, expected 'annealed' or 'steady'.")
+    expect_one_of(("annealed", "steady"), schedule=schedule)
     if not 0 < step_size < np.inf:
         raise InputError(f"step_size is {step_size}, expected a number > 0.")
     if not 0 <= l2 < np.inf:

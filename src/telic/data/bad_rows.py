@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 
 OnBadRow = Literal["raise", "skip"]
 
@@ -15,8 +15,7 @@ class BadRows:
 
     def __init__(self, source: str, n: int, on_bad_row: str, *, before: int = 0) -> None:
         """Begin with the row after the first `before` ones."""
-        if on_bad_row not in ("raise", "skip"):
-            raise InputError(f"on_bad_row is {on_bad_row!r}, expected 'raise' or 'skip'.")
+        expect_one_of(("raise", "skip"), on_bad_row=on_bad_row)
         self.source, self.skip, self.before = source, on_bad_row == "skip", before
         self.rows = np.zeros(n, bool)
         self.reasons: dict[str, int] = {}

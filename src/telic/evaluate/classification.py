@@ -8,7 +8,7 @@ import scipy  # its parts load when they are used: they take seconds
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.evaluate.checked_numbers import checked_level, checked_numbers, refuse_masked
 from telic.evaluate.wilson import wilson_interval
 from telic.kernels import kernel
@@ -123,8 +123,7 @@ def auc_interval(
     [0.889, 0.581, 1.0, 0.157]
     """
     checked_level(level)
-    if scale not in ("logit", "identity"):
-        raise InputError(f"scale: {scale!r}, expected 'logit' or 'identity'.")
+    expect_one_of(("logit", "identity"), scale=scale)
     positive, scores = checked_scores(y, scores, pos_label, at_least=2)
     high, low = np.sort(scores[positive]), np.sort(scores[~positive])
     twice_wins, high_squares = _count_below(high, low)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.hin.link_kernels import first_unordered, row_starts, stable_order
 from telic.hin.schema import LinkType
 
@@ -81,8 +81,7 @@ def build_links(
     hint : str
         What else can be done about a link that occurs twice.
     """
-    if duplicates not in ("raise", "sum"):
-        raise InputError(f"duplicates is {duplicates!r}, expected 'raise' or 'sum'.")
+    expect_one_of(("raise", "sum"), duplicates=duplicates)
     if first_unordered(source, target) < 0:
         return Links(row_starts(source, n_sources), target, strength)
     order = np.arange(len(source), dtype=np.int64)

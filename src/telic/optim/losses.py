@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, xlogy
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +267,5 @@ def as_loss(loss: "str | Loss") -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if not isinstance(loss, str) or loss not in _BY_NAME:
-        raise InputError(f"loss is {loss!r}, expected one of {', '.join(_BY_NAME)}.")
+    expect_one_of(_BY_NAME, loss=loss)
     return _BY_NAME[loss]()

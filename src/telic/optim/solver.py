@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from telic.errors import InputError, warn_unconverged
+from telic.errors import InputError, expect_one_of, warn_unconverged
 from telic.optim.auto import choose_method
 from telic.optim.design import refuse_mask
 from telic.optim.loop import Iterate, Record, SolveResult, drive
@@ -211,10 +211,8 @@ def solve_path(
     >>> [result.coef.round(2).tolist() for result in path]
     [[1.5, 0.5, 0.0], [2.7, 1.7, 0.7]]
     """
-    if method not in METHODS:
-        raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    if sampling not in SCHEMES:
-        raise InputError(f"sampling is {sampling!r}, expected one of {', '.join(SCHEMES)}.")
+    expect_one_of(METHODS, method=method)
+    expect_one_of(SCHEMES, sampling=sampling)
     check_stop(tol, max_passes)
     if not isinstance(intercept_init, Real) or not np.isfinite(intercept_init):
         raise InputError(f"intercept_init is {intercept_init!r}, expected a finite number.")

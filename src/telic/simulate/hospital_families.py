@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from telic.errors import InputError
+from telic.errors import expect_one_of
 from telic.simulate.hospital_mechanics import FAMILIES, Encounters, Plan, World
 from telic.specialty.log.access_log import AccessLog
 
@@ -86,10 +86,8 @@ def simulate_family(family: str, seed: int, *, control: str = "none") -> FamilyH
     >>> len(hospital.log.users), hospital.log.simulated
     (150, True)
     """
-    if family not in FAMILIES:
-        raise InputError(f"family is {family!r}, expected one of {', '.join(FAMILIES)}.")
-    if control not in CONTROLS:
-        raise InputError(f"control is {control!r}, expected one of {', '.join(CONTROLS)}.")
+    expect_one_of(FAMILIES, family=family)
+    expect_one_of(CONTROLS, control=control)
     chosen = plan(seed)
     rng = np.random.default_rng([seed, list(FAMILIES).index(family), 2])
     world = _staff(rng, chosen, specialise=control != "lean")

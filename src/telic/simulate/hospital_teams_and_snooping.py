@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from telic.errors import InputError
+from telic.errors import expect_one_of
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.log.access_log import AccessLog
 
@@ -62,8 +62,7 @@ def simulate_teams(family: str, seed: int, *, snooping: str = "planted") -> Team
     >>> sorted(set(hospital.kind.tolist()))
     ['', 'again and again', 'known person', 'random patient', 'workmates']
     """
-    if snooping not in SNOOPING:
-        raise InputError(f"snooping is {snooping!r}, expected one of {', '.join(SNOOPING)}.")
+    expect_one_of(SNOOPING, snooping=snooping)
     hospital = simulate_family(family, seed)
     log, rng = hospital.log, np.random.default_rng([seed, 3])
     size, follow = int(rng.integers(3, 10)), float(rng.uniform(0.25, 0.6))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data.contracts import COMPOSITIONS, SIMULATED
-from telic.errors import InputError
+from telic.errors import expect_one_of
 from telic.simulate.catalogue import Catalogue
 from telic.simulate.counts import at_least_one
 
@@ -143,8 +143,7 @@ def simulate_shoppers(
     >>> log.num_rows, log.column_names[:3]
     (6, ['user', 'composition', 'query'])
     """
-    if setting not in SHOPPERS:
-        raise InputError(f"setting is {setting!r}, expected one of {', '.join(SHOPPERS)}.")
+    expect_one_of(SHOPPERS, setting=setting)
     at_least_one(users=users, compositions=compositions)
     p, goods = SHOPPERS[setting], goods_catalogue()
     shop = _Shop(goods, np.random.default_rng([seed, 2]))

@@ -443,7 +443,7 @@ def test_a_choice_that_nobody_knows_is_refused(make_log):
     folder = make_log()
     with pytest.raises(InputError, match="on_bad_row is 'keep', expected one of"):
         read_log(folder, on_bad_row="keep")
-    with pytest.raises(InputError, match="the vocabulary is 'icd11', expected one of icd9"):
+    with pytest.raises(InputError, match="vocabulary is 'icd11', expected one of icd9"):
         categorise(["A"], vocabulary="icd11")
     for broken in ("{", "[]", "{}"):
         (folder / "meta.json").write_text(broken)

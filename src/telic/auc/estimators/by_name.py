@@ -13,7 +13,7 @@ from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import Rule
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 
 SOLVERS: dict[str, Callable[..., LinearAUC]] = {
     "exact": ExactAUC,
@@ -138,8 +138,7 @@ class AUCClassifier(LinearAUC):
         callback: Callback | None,
     ) -> Solution:
         at_least("beta", self.beta, 0)
-        if self.penalty not in ("l2", "elasticnet"):
-            raise InputError(f"penalty: {self.penalty!r}, expected 'l2' or 'elasticnet'.")
+        expect_one_of(("l2", "elasticnet"), penalty=self.penalty)
         net = self.penalty == "elasticnet"
         name = self.solver
         if name == "auto":
@@ -148,8 +147,7 @@ class AUCClassifier(LinearAUC):
             )
             few = X.shape[1] <= FEW_COLUMNS or by_rows
             name = "exact" if few else "vrspam" if net else "cg"
-        if name not in SOLVERS:
-            raise InputError(f"solver: {name!r}, expected auto, {', '.join(SOLVERS)}.")
+        expect_one_of(("auto", *SOLVERS), solver=name)
         if net and name not in ELASTIC_NET:
             raise InputError(
                 f"penalty: solver {name!r} has no elastic net; use {', '.join(ELASTIC_NET)}."

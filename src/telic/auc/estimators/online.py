@@ -21,7 +21,7 @@ from telic.auc.methods.spam import row_squares
 from telic.auc.methods.uniexp import uniexp_steps
 from telic.auc.optimality_bound import ball_gap, certified, slope_at
 from telic.auc.thresholds import Rule
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 
 
 def _ridge_bound(
@@ -281,8 +281,7 @@ class OAM(OnlineAUC):
         self.random_state = random_state
 
     def _start(self, d: int) -> State:
-        if self.update not in ("seq", "gra"):
-            raise InputError(f"update: {self.update!r}, expected 'seq' or 'gra'.")
+        expect_one_of(("seq", "gra"), update=self.update)
         at_least("C", self.C, 0, strict=True)
         at_least("buffer_size", self.buffer_size, 1)
         return common_state(d) | {

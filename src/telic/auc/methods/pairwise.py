@@ -17,7 +17,7 @@ from scipy.special import expit
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
 from telic.auc.optimality_bound import EPS, slope_of, small
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.evaluate.classification import check_rates
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
@@ -190,8 +190,7 @@ def pairwise(
 
 
 def _refuse(loss: str, fpr: tuple[float, float], min_tpr: float, beta: float) -> None:
-    if loss not in LOSSES:
-        raise InputError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}.")
+    expect_one_of(LOSSES, loss=loss)
     check_rates(fpr, min_tpr)
     if loss == "logistic" and (*fpr, min_tpr) != (0, 1, 0):
         raise InputError(

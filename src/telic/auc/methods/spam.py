@@ -7,7 +7,7 @@ import numpy as np
 from telic.auc.drawn_rows import AHEAD, TINY, Draws, Matrix, as_rows, prefetch, row_prefetch
 from telic.auc.objective import Callback, ClassMeans, Solution, class_means
 from telic.auc.optimality_bound import certified
-from telic.errors import DivergedError, InputError
+from telic.errors import DivergedError, InputError, expect_one_of
 from telic.kernels import kernel
 from telic.optim.rows import FAST, Rows, row_add, row_dot
 
@@ -167,8 +167,7 @@ def spam_pass(
 
 def check_step(step: str, beta: float) -> None:
     """Raise InputError unless SPAM has such a step for this ridge weight."""
-    if step not in STEPS:
-        raise InputError(f"step: {step!r}, expected one of {', '.join(STEPS)}.")
+    expect_one_of(STEPS, step=step)
     if beta <= 0 and step != "sqrt":
         raise InputError(f"beta: {beta!r}; SPAM's step {step!r} needs beta > 0. Use step='sqrt'.")
 

@@ -8,7 +8,7 @@ import typer
 
 from telic.cli.options import finite
 from telic.cli.progress import console
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 
 if TYPE_CHECKING:
     from telic.completion import Protocol, Replay
@@ -105,6 +105,5 @@ def relevances_of(names: list[str] | None) -> tuple[str, ...]:
     from telic.completion.learning.relevance import NAMES
 
     for name in names or ():
-        if name not in NAMES:
-            raise InputError(f"--relevance is {name!r}, expected one of {', '.join(NAMES)}.")
+        expect_one_of(NAMES, **{"--relevance": name})
     return tuple(names or NAMES)

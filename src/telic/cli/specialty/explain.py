@@ -59,17 +59,17 @@ def explain(
     rows.
     """
     from telic.data import check_output
-    from telic.errors import InputError
+    from telic.errors import InputError, expect_one_of
     from telic.specialty.alarms.access_reasons import find_reasons
     from telic.specialty.alarms.before_and_after import effect, known_snooping
     from telic.specialty.alarms.colleagues import care_of
-    from telic.specialty.alarms.explained_alarms import check_status, judge, lines
+    from telic.specialty.alarms.explained_alarms import STATUS, judge, lines
     from telic.specialty.alarms.fhir_audit_events import write_audit_events
     from telic.specialty.later_logs.kept_findings import KIND
     from telic.specialty.pseudonyms import Pseudonyms
     from telic.specialty.report.tables import alarms_table, drift_table, queue_table, snooping_table
 
-    check_status(status)  # said before the log is read
+    expect_one_of(STATUS, status=status)  # said before the log is read
     if keep is not None:
         if found is None or not found.is_dir():
             raise InputError("--keep needs --found with a folder that `discover --out` wrote.")

@@ -503,10 +503,3 @@ def erase_user(folder: str | Path, user: str) -> bool:
             adopt(folder)
         completer.without(user).save(folder)
     return known
-
-
-def served(model: str) -> str:
-    """Return `model` if one of a composition log can be served, else raise InputError."""
-    if model not in OF_COMPOSITIONS:
-        raise InputError(f"model is {model!r}, expected one of {', '.join(OF_COMPOSITIONS)}.")
-    return model

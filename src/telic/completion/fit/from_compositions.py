@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.completion.box.completer import Completer, served
+from telic.completion.box.completer import OF_COMPOSITIONS, Completer
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.fit.models import Models, fit_models, fit_relevance
@@ -20,6 +20,7 @@ from telic.completion.learning.phone_ranker import PhoneRanker
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replayed_log import TEST, Replay
 from telic.data.object_storage import Place, refuse_remote
+from telic.errors import expect_one_of
 from telic.scale import Executor
 
 
@@ -68,7 +69,7 @@ def fit_completer(
     """
     if work is not None:
         refuse_remote(work, "work", "what is learned from is mapped")
-    served(model)
+    expect_one_of(OF_COMPOSITIONS, model=model)
     replay = replay.over("own")
     score = fit_relevance(replay, relevance, protocol, n=n)
     models: Models | PhoneModels

@@ -14,7 +14,7 @@ from telic.completion.fit.lost_below_k_users import Kept, kept, said_by_k
 from telic.completion.learning.relevance import WINDOW, Submissions
 from telic.data.phrases import PhraseList, place_said
 from telic.data.queries import QueryLog, joined_group
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 
 Duplicates = Literal["raise", "add", "max"]
 UNSHOWN = "rows whose id or payload is not shown, their phrase having another's"
@@ -114,8 +114,7 @@ class Gathered:
         min_users: int = 3,
         duplicates: Duplicates = "raise",
     ) -> None:
-        if duplicates not in ("raise", "add", "max"):
-            raise InputError(f"duplicates is {duplicates!r}, expected raise, add or max.")
+        expect_one_of(("raise", "add", "max"), duplicates=duplicates)
         self.forms: dict[str, int] = {}
         """Folded form → its number."""
         self.listed = listed

@@ -28,7 +28,7 @@ from telic.completion.learning.appaware import AppAware, AppTable
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TRAIN, RankedKeystrokes, Replay
-from telic.errors import InputError
+from telic.errors import expect_one_of
 from telic.evaluate import standard_deviations
 from telic.scale import Executor
 
@@ -94,8 +94,7 @@ def fit_penalties(
     InputError
         If the solver is not one of these.
     """
-    if solver not in SOLVERS:
-        raise InputError(f"solver is {solver!r}, expected one of {', '.join(SOLVERS)}.")
+    expect_one_of(SOLVERS, solver=solver)
     moments = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)
     if protocol.keep_unlisted:
         moments = replay.with_submitted(moments, relevance)

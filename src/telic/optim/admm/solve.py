@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.optim import sampling
 from telic.optim.admm import methods
 from telic.optim.admm.defaults import (
@@ -177,10 +177,8 @@ def solve_admm(
     InputError
         If a setting cannot be used, or the method diverges.
     """
-    if method not in METHODS:
-        raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    if x_step not in X_STEPS:
-        raise InputError(f"x_step is {x_step!r}, expected one of {', '.join(X_STEPS)}.")
+    expect_one_of(METHODS, method=method)
+    expect_one_of(X_STEPS, x_step=x_step)
     if first is not None and not (first > 0 and 2 * first == int(2 * first)):
         raise InputError(f"first is {first!r}, expected a positive multiple of 1/2 (m⁽⁰⁾).")
     if batch_size is not None and not (batch_size >= 1 and batch_size == int(batch_size)):

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.optim.design import refuse_mask
 from telic.optim.estimators.linear import (
     Linear,
@@ -211,10 +211,7 @@ class ElasticNetClassifier(ClassifierMixin, Linear):
 
     def _is_softmax(self) -> bool:
         """Whether several classes are fitted together."""
-        if self.multi_class not in ("multinomial", "ovr"):
-            raise InputError(
-                f"multi_class is {self.multi_class!r}, expected 'multinomial' or 'ovr'."
-            )
+        expect_one_of(("multinomial", "ovr"), multi_class=self.multi_class)
         together = self.multi_class == "multinomial" and self.loss in LOGISTIC
         if self.grouped and not together:
             raise InputError(

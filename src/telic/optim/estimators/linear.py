@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.optim.design import refuse_mask
 from telic.optim.loop import SolveResult
 from telic.optim.solver import METHODS, check_stop, minimize
@@ -96,8 +96,7 @@ def own_threads(n_jobs: int | None) -> int:
 
 def check_solver(estimator: Any, methods: tuple[str, ...] = METHODS) -> None:
     """Refuse what the solver would refuse, under the estimator's names."""
-    if estimator.solver not in methods:
-        raise InputError(f"solver is {estimator.solver!r}, expected one of {', '.join(methods)}.")
+    expect_one_of(methods, solver=estimator.solver)
     check_stop(estimator.tol, estimator.max_iter, name="max_iter")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 
-from telic.errors import InputError
+from telic.errors import expect_one_of
 from telic.specialty.alarms.colleagues import Care, treated
 from telic.specialty.alarms.diagnosis_lifts import COVERED, coverage_of
 from telic.specialty.discovery.result import Discovery, Specialty
@@ -24,12 +24,6 @@ from telic.specialty.small_cells import SMALL_CELL
 COLLEAGUES = "people whom the user works with opened the same record"
 STATUS = ("all", "open", "explained")
 """Which alarms a queue holds."""
-
-
-def check_status(status: str) -> None:
-    """Raise `InputError` unless `status` is one of `STATUS`."""
-    if status not in STATUS:
-        raise InputError(f"status is {status!r}, expected one of {', '.join(STATUS)}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +65,7 @@ class Alerts:
         ----------
         status : {"all", "open", "explained"}
         """
-        check_status(status)
+        expect_one_of(STATUS, status=status)
         kinds = {
             "all": self.raised,
             "open": self.raised & ~self.explained,

@@ -37,7 +37,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import SQLAlchemyError
 
 from telic.data.databases import open_engine, shown
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.specialty.alarms.explained_alarms import Alerts, lines
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.log.access_log import AccessLog
@@ -186,7 +186,8 @@ class ReviewQueue:
         """
         wanted = select(_ALARMS).order_by(_ALARMS.c.lift, _ALARMS.c.alarm).limit(limit)
         if state is not None:
-            wanted = wanted.where(_ALARMS.c.state == _checked(state))
+            expect_one_of(STATES, state=state)
+            wanted = wanted.where(_ALARMS.c.state == state)
         with self._transaction() as connection:
             found = [dict(one) for one in connection.execute(wanted).mappings()]
             for one in found:
@@ -224,7 +225,8 @@ class ReviewQueue:
             before = connection.scalar(select(_ALARMS.c.state).where(same))
             if before is None:
                 raise InputError(f"{self._shown}: holds no alarm {alarm!r}. `review list` has ids.")
-            if _checked(state) not in MOVES[before]:
+            expect_one_of(STATES, state=state)
+            if state not in MOVES[before]:
                 raise InputError(
                     f"alarm {alarm} is {before} and cannot become {state}, but "
                     f"{' or '.join(MOVES[before])}."
@@ -262,12 +264,6 @@ class ReviewQueue:
             raise InputError(
                 f"{self._shown}: the database failed ({type(error).__name__}); nothing was changed."
             ) from None
-
-
-def _checked(state: str) -> str:
-    if state not in STATES:
-        raise InputError(f"state is {state!r}, expected one of {', '.join(STATES)}.")
-    return state
 
 
 def _values(alarm: str, line: dict[str, Any], name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from telic.data.object_storage import Place
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.scale import Executor
 from telic.specialty.discovery.evidence import NAMINGS, evidence_of, shares_shown
 from telic.specialty.discovery.practice_mixture import MIN_USERS
@@ -97,10 +97,8 @@ def discover(
     share at least `by_topics.CONCENTRATION` robust standard deviations above the median user's, for
     PathSelClus one of at least `by_seeds.MIN_THETA`. Others belong to no cluster.
     """
-    if method not in METHODS:
-        raise InputError(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    if naming not in NAMINGS:
-        raise InputError(f"naming is {naming!r}, expected one of {', '.join(NAMINGS)}.")
+    expect_one_of(METHODS, method=method)
+    expect_one_of(NAMINGS, naming=naming)
     if method != "pathselclus" and view is not None:
         raise InputError(f"view is {view!r}, but method {method!r} has the general view only.")
     if method != "lda" and n_topics is not None:

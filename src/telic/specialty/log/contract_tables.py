@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 from telic.data.contracts import SIMULATED, TIMESTAMP
 from telic.data.csv_files import TORN, csv_stream, is_compressed, separator_of
 from telic.data.tables import in_utc, one_chunk, refuse_repeated
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.specialty.small_cells import shown
 
-ON_BAD_ROW = ("raise", "skip")
 _QUOTED = re.compile(r"(?<=columns, got )(\d+).*|: [^:]*['\"].*")
 """What a reader's message quotes from the file."""
 IDS = ("user", "patient", "encounter")
@@ -71,8 +70,7 @@ def read_table(path: Path, schema: pa.Schema, *, on_bad_row: str) -> tuple[pa.Ta
     InputError
         A missing column, an unreadable file, or (with "raise") a bad row.
     """
-    if on_bad_row not in ON_BAD_ROW:
-        raise InputError(f"on_bad_row is {on_bad_row!r}, expected one of {', '.join(ON_BAD_ROW)}.")
+    expect_one_of(("raise", "skip"), on_bad_row=on_bad_row)
     present = names_in(path)
     refuse_repeated(path, present, schema.names)
     expected = [name for name in schema.names if name in present]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.specialty.log.contract_tables import read_table
 
 VOCABULARIES = ("icd9", "icd10", "ccs", "other")
@@ -109,10 +109,7 @@ def categorise(
     >>> categorise(["A", "B"], vocabulary="other").category
     ['A', 'B']
     """
-    if vocabulary not in VOCABULARIES:
-        raise InputError(
-            f"the vocabulary is {vocabulary!r}, expected one of {', '.join(VOCABULARIES)}."
-        )
+    expect_one_of(VOCABULARIES, vocabulary=vocabulary)
     if code_table is not None:
         table, label = read_code_table(code_table, vocabulary=vocabulary)
         found = [table.get(plain_code(code, vocabulary)) for code in codes]

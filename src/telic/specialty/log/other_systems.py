@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data import contracts
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 from telic.specialty.log.exported_tables import (
     ExportedTable,
     distinct,
@@ -54,8 +54,7 @@ def import_log(source: str | Path, folder: str | Path, *, kind: str) -> list[str
         If a file or column is missing, a line is not JSON, a value is not what its column holds, or
         no access to an encounter with a diagnosis is left.
     """
-    if kind not in READERS:
-        raise InputError(f"kind is {kind!r}, expected one of {', '.join(READERS)}.")
+    expect_one_of(READERS, kind=kind)
     read, vocabulary = READERS[kind]
     notes: list[str] = []
     tables = _by_contract(read(Path(source), notes), Path(source), notes)
