@@ -90,7 +90,7 @@ def test_all_runs_of_one_function_are_said_together(tmp_path):
         executor.map(sum, [[1], [2]])
         executor.map(len, [[1]])
         executor.map(sum, [[3]])
-        said = Job(executor, tmp_path, False).said()
+        said = Job(executor, tmp_path).said()
     assert [(each["job"], each["partitions"]) for each in said] == [
         ("builtins.sum", 3),
         ("builtins.len", 1),
@@ -104,7 +104,7 @@ def test_what_was_begun_again_or_left_out_is_said(capfd, tmp_path):
     report.tasks[1].outcome = "skipped: ValueError: no"
     with Local(threads=1) as executor:
         executor.reports.append(report)
-        tell_job(Job(executor, tmp_path, False))
+        tell_job(Job(executor, tmp_path))
     assert capfd.readouterr().err.splitlines() == [
         "f: 2 partitions; 2 attempts; 2.0 KiB of results; 1.2 s of work; 1 on there",
         "  begun again: 0 (a), on here, then there",

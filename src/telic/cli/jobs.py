@@ -13,7 +13,7 @@ from telic.errors import InputError
 
 if TYPE_CHECKING:
     from telic.data.object_storage import Place
-    from telic.scale import Executor
+    from telic.scale import Executor, JobReport
 
 Memory = Annotated[
     str | None,
@@ -50,26 +50,28 @@ SkipBadPartitions = Annotated[
 
 
 class Job(NamedTuple):
-    """Where a command's work is done."""
+    """Where a command's work is done, unless in the command itself."""
 
-    executor: "Executor"
-    work: "Place"
-    skip_bad: bool
-    """Whether to finish without the partitions that fail."""
+    executor: "Executor | None" = None
+    work: "Place | None" = None
+
+    @property
+    def _reports(self) -> "list[JobReport]":
+        return [] if self.executor is None else self.executor.reports
 
     def said(self) -> list[dict[str, Any]]:
         """Say what ran where, bytes and attempts; all runs of one function together."""
         from telic.scale import JobReport
 
         tasks: dict[str, list[Any]] = {}
-        for report in self.executor.reports:
+        for report in self._reports:
             tasks.setdefault(report.job, []).extend(report.tasks)
         return [JobReport(name, each).facts() for name, each in tasks.items()]
 
     def left_out(self) -> list[str]:
         """Name the partitions that are missing from the result, and why."""
-        reports = [report.skipped for report in self.executor.reports]
-        return sorted({f"{name}: {why}" for report in reports for name, why in report.items()})
+        skipped = [each for report in self._reports for each in report.skipped.items()]
+        return sorted({f"{name}: {why}" for name, why in skipped})
 
 
 @contextmanager
@@ -82,10 +84,8 @@ def job_of(
     reads: Iterable[str | Path | None],
     piece: str | None = None,
     skip_bad: bool = False,
-) -> Iterator[Job | None]:
-    """Open the engine that was asked for, with a bar for each job; None if none was.
-
-    At the end the job's report is printed.
+) -> Iterator[Job]:
+    """Open the engine that was asked for, with a bar for each job, and tell what was done.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def job_of(
         for option, value in given.items():
             if value is not None:
                 raise InputError(f"{option} needs --memory or --cluster.")
-        yield None
+        yield Job()
         return
     from telic.data.object_storage import is_remote, place
     from telic.data.own_outputs import refuse_read
@@ -128,16 +128,16 @@ def job_of(
             progress.update(bars[name], completed=finished)
 
         executor.watch = watch
-        job = Job(executor, folder, skip_bad)
+        job = Job(executor, folder)
         yield job
     tell_job(job)
 
 
 def steps_or_job(
-    job: Job | None, title: str, total: int | None = None
+    job: Job, title: str, total: int | None = None
 ) -> AbstractContextManager[Callable[[str], None]]:
     """Show a bar of a command's steps, unless a job shows its own."""
-    return nullcontext(lambda _: None) if job else steps(title, total)
+    return nullcontext(lambda _: None) if job.executor else steps(title, total)
 
 
 def tell_job(job: Job) -> None:

@@ -91,13 +91,14 @@ def fit(
         # The grid of beta may grow.
         steps_or_job(job, "fit", None if given is None else 2) as tell,
     ):
-        if job:
+        if job.executor is not None:
             if one_hot:
                 raise InputError(
                     "--one-hot reads the table whole. Leave out --memory and --cluster."
                 )
             design, chosen = design_of(table, label=label, positive=positive, drop=drop or ())
             assert label is not None
+            assert job.work is not None
             final, truth, scores = fit_measured_in_pieces(
                 design,
                 label=label,

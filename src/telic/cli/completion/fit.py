@@ -172,7 +172,7 @@ def fit(
     with job_of(
         memory, cluster, work, out, reads=reads, piece=piece, skip_bad=skip_bad_partitions
     ) as job:
-        with nullcontext() if job else console.status("fitting"):
+        with nullcontext() if job.executor else console.status("fitting"):
             completer = fit_files(
                 *files,
                 columns=columns_of(column),
@@ -185,8 +185,8 @@ def fit(
                 min_users=min_users,
                 min_compositions=min_compositions,
                 on_bad_row="skip" if skip_bad_rows else "raise",
-                executor=job.executor if job else None,
-                work=job.work if job else None,
+                executor=job.executor,
+                work=job.work,
                 skip_bad=skip_bad_partitions,
                 signals=(groups_of(signals, "--signals") or "all") if signals else None,
                 session_gap=session_gap,

@@ -7,15 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from telic.cli.console import Overwrite, print_json, show
-from telic.cli.jobs import (
-    Cluster,
-    Memory,
-    Piece,
-    SkipBadPartitions,
-    Work,
-    job_of,
-    steps_or_job,
-)
+from telic.cli.jobs import Cluster, Memory, Piece, SkipBadPartitions, Work, job_of, steps_or_job
 from telic.cli.options import refuse_ending
 from telic.cli.privacy.files import find_truth, read_steps, write_candidates
 from telic.cli.privacy.options import (
@@ -137,7 +129,6 @@ def attack(
         if reconfigured:
             published, removed = without_majority_strength(published, node_type=node_type)
         right_answers, kind = find_truth(truth, known, published, node_type)
-        executor, pieces, skip_bad = job or (None, None, False)
         found = measured_attack(
             known,
             published,
@@ -145,9 +136,9 @@ def attack(
             truth=right_answers,
             eliminate=eliminate,
             errors=errors,
-            executor=executor,
-            work=pieces,
-            skip_bad=skip_bad,
+            executor=job.executor,
+            work=job.work,
+            skip_bad=skip_bad_partitions,
             progress=begin,
         )
     rows = found.rows
@@ -170,7 +161,7 @@ def attack(
         "missing": missing < 1,
     }
     out["extensions"] = [name for name, on in extensions.items() if on]
-    if left_out := job.left_out() if job else []:
+    if left_out := job.left_out():
         out["left_out"] = left_out
     if removed is not None:
         out["links_removed"] = removed

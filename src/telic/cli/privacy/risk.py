@@ -6,15 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from telic.cli.console import print_json, show
-from telic.cli.jobs import (
-    Cluster,
-    Memory,
-    Piece,
-    SkipBadPartitions,
-    Work,
-    job_of,
-    steps_or_job,
-)
+from telic.cli.jobs import Cluster, Memory, Piece, SkipBadPartitions, Work, job_of, steps_or_job
 from telic.cli.privacy.files import read_loss
 from telic.cli.privacy.options import (
     AsJson,
@@ -89,7 +81,6 @@ def risk(
         ) as job,
         steps_or_job(job, "risk", len(sets)) as begin,
     ):
-        executor, pieces, skip_bad = job or (None, None, False)
         for names in sets:
             begin("-".join(names))
             for found in risks(
@@ -97,9 +88,9 @@ def risk(
                 adversary,
                 links=[names],
                 loss=weights,
-                executor=executor,
-                work=pieces,
-                skip_bad=skip_bad,
+                executor=job.executor,
+                work=job.work,
+                skip_bad=skip_bad_partitions,
             ):
                 rows.append(replace(found, hashes=found.hashes[:0]))  # the last one's are enough
                 last = found
@@ -123,7 +114,7 @@ def risk(
     }
     if weights is None:
         out["meaning"] = meaning(last)
-    if left_out := job.left_out() if job else []:
+    if left_out := job.left_out():
         out["left_out"] = left_out
     if worst:
         sizes = last.group_sizes()

@@ -117,8 +117,8 @@ def discover(
             seed=seed,
             threads=threads,
             shards=shards,
-            executor=job.executor if job else None,
-            work=job.work if job else None,
+            executor=job.executor,
+            work=job.work,
             progress=lambda step: begin(f"{step}: done"),
         )
     if out is not None:
@@ -190,8 +190,8 @@ def recognise(
             pipeline=pipeline,
             seed=seed,
             threads=threads,
-            executor=job.executor if job else None,
-            work=job.work if job else None,
+            executor=job.executor,
+            work=job.work,
         )
         tell(notes)
     facts = recognition_facts(discovery, results)
