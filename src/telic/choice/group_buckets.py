@@ -11,11 +11,9 @@ import numpy as np
 
 from telic.choice.choices import Choices
 from telic.choice.factored_choices import FactoredChoices
-from telic.data.object_storage import refuse_remote
-from telic.errors import InputError
 from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, store_arrays
 from telic.scale.executor import Executor
-from telic.scale.job_folder import identity
+from telic.scale.job_folder import identity, mapped_folder
 from telic.scale.partitions import Range
 
 OfGroups = Callable[[Choices, Mapping[str, np.ndarray]], Arrays]
@@ -68,10 +66,7 @@ def stored(
     choices: Choices | FactoredChoices, names: Sequence[str], work: str | Path | None
 ) -> Path:
     """Put the choices' arrays of these names into a folder, unless they are there; return it."""
-    if work is None:
-        raise InputError("work: with an executor, name a folder for the choices.")
-    refuse_remote(work, "work", "the choices are mapped")
-    folder = Path(work).absolute()  # a worker has a working folder of its own
+    folder = mapped_folder(work, "the choices")
     store_arrays(folder, {name: getattr(choices, name) for name in names})
     return folder
 

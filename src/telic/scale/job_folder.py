@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import telic
-from telic.data.object_storage import Place, fetched, place, remove, upload
+from telic.data.object_storage import Place, fetched, place, refuse_remote, remove, upload
 from telic.errors import InputError
 
 JOB = "job.json"
@@ -60,6 +60,20 @@ def working_folder(out: str | Path, given: str | Path | None) -> Iterator[Place]
         raise
     if given is None:
         remove(folder)
+
+
+def mapped_folder(work: str | Place | None, what: str) -> Path:
+    """Return the folder of a disk where an executor's workers map what they work on.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is an address on object storage.
+    """
+    if work is None:
+        raise InputError(f"work: with an executor, name a folder for {what}.")
+    refuse_remote(work, "work", f"{what} are mapped")
+    return Path(str(work)).absolute()  # a worker has a working folder of its own
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from telic.data.object_storage import refuse_remote
 from telic.errors import InputError, warn_unconverged
 from telic.optim import sampling
 from telic.optim.admm.defaults import (
@@ -32,6 +31,7 @@ from telic.optim.admm.x_step_metric import Metric, curvature
 from telic.optim.losses import as_loss
 from telic.optim.threads import small_products
 from telic.scale import Executor as Engine
+from telic.scale.job_folder import mapped_folder
 
 FEWEST = 100
 """A shard of fewer rows makes as many steps as one of so many: after one or two that it could
@@ -138,11 +138,9 @@ def consensus_admm(
     """
     files: list[ShardFile] = []
     if isinstance(executor, Engine):
-        if work is None:
-            raise InputError("work: with an engine of telic.scale, name a folder for the rounds.")
-        refuse_remote(work, "work", "the shards are mapped")
+        work = mapped_folder(work, "the shards")
         make = partial(_problem, loss=loss, l2=l2, fit_intercept=fit_intercept)
-        files = shard_files(list(shards), Path(work), make)
+        files = shard_files(list(shards), work, make)
         shards = (file.read() for file in files)
     parts = list(_problems(shards, loss, l2, fit_intercept))
     if not parts:

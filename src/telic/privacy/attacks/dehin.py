@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from telic.data.object_storage import Place, refuse_remote
+from telic.data.object_storage import Place
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.attacks.auxiliary import (
@@ -28,6 +28,7 @@ from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.neighbour_filter import Known, Wanted
 from telic.privacy.merged_types import Flat, flatten
 from telic.scale import Executor
+from telic.scale.job_folder import mapped_folder
 
 Refine = Callable[[CandidateSets, np.ndarray, DistanceLevel], tuple[np.ndarray, np.ndarray]]
 
@@ -134,9 +135,7 @@ def attack(
     distance = auxiliary.adversary.distance if distance is None else distance
     if distance is not None and distance < 0:
         raise InputError(f"distance is {distance}, expected 0 or more.")
-    if executor is not None and work is None:
-        raise InputError("work: with an executor, name a folder for the candidate sets.")
-    refuse_remote(work or "", "work", "networks and candidate sets are mapped")
+    pieces = Path() if executor is None else mapped_folder(work, "networks and candidate sets")
     flat = flatten(target, auxiliary.adversary)
     first, one = np.arange(flat.size), np.ones(flat.size, bool)
     if alike is not None:
@@ -164,7 +163,7 @@ def attack(
         level = DistanceLevel(known, wanted, layers, errors.shares(), limits)
         refine: Refine = refine_in_batches
         if executor is not None:
-            folder = Path(str(work or "")).absolute() / f"distance-{len(levels)}"
+            folder = pieces / f"distance-{len(levels)}"
             refine = partial(refine_in_pieces, executor, folder, skip_bad=skip_bad)
         before = sets
         # Who has no links keeps the interval; a list that is there already is copied along.

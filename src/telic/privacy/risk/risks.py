@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.data.object_storage import Place, refuse_remote
+from telic.data.object_storage import Place
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
@@ -25,6 +25,7 @@ from telic.privacy.risk.views import (
 )
 from telic.privacy.risk.views_in_pieces import NeighbourhoodInPieces
 from telic.scale import Executor
+from telic.scale.job_folder import mapped_folder
 
 ROWS = 16
 """Distances of which the risk is given, beside the farthest, where no distance is set."""
@@ -223,9 +224,7 @@ def risks(
     >>> [round(r.risk, 2) for r in risks(network, Adversary.of(network, in_links=False))]
     [0.33, 0.67, 1.0, 1.0]
     """
-    if executor is not None and work is None:
-        raise InputError("work: with an executor, name a folder for the links.")
-    refuse_remote(work or "", "work", "the links are mapped")
+    pieces = Path() if executor is None else mapped_folder(work, "the links")
     adversary = Adversary.of(network) if adversary is None else adversary
     size = network.size(adversary.node_type)
     if not size:
@@ -253,9 +252,7 @@ def risks(
         if executor is None:
             around = Neighbourhood(taken, flat.size, adversary.joint)
         else:
-            folder = Path(str(work or "")).absolute() / (
-                "-".join(map(str, map(names.index, subset))) or "none"
-            )
+            folder = pieces / ("-".join(map(str, map(names.index, subset))) or "none")
             around = NeighbourhoodInPieces(
                 executor, folder, taken, flat.size, adversary.joint, skip_bad
             )

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.data.object_storage import Place, refuse_remote
+from telic.data.object_storage import Place
 from telic.errors import InputError
 from telic.kernels import kernel
 from telic.scale import Executor
 from telic.scale.arrays import Arrays, map_array, store_arrays
-from telic.scale.job_folder import identity
+from telic.scale.job_folder import identity, mapped_folder
 
 BLOCKS = 32
 """Times per round that a shard brings its counts up to date."""
@@ -136,10 +136,7 @@ def averaged_counts(
                 messages.append(message)
             shared, _ = combine(shared, messages)
     else:
-        if work is None:
-            raise InputError("work: with an executor, name a folder for the documents.")
-        refuse_remote(work, "work", "the documents are mapped")
-        folder = Path(str(work)).absolute()  # a worker has a working folder of its own
+        folder = mapped_folder(work, "the documents")
         for s, shard in enumerate(shards):
             store_arrays(folder, {f"start-{s}": shard.start, f"words-{s}": shard.words})
         files = [ShardFiles(folder, s, shard.first) for s, shard in enumerate(shards)]

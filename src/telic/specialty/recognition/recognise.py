@@ -14,7 +14,6 @@ from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from telic.data.object_storage import refuse_remote
 from telic.errors import InputError
 from telic.evaluate.repeated_cv import (
     FoldTest,
@@ -26,7 +25,7 @@ from telic.evaluate.repeated_cv import (
 from telic.evaluate.wilson import wilson_interval
 from telic.scale import Executor
 from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, store_arrays
-from telic.scale.job_folder import identity
+from telic.scale.job_folder import identity, mapped_folder
 from telic.specialty.recognition.classifiers import CHOSEN, choose, fit, pipeline_names
 from telic.specialty.small_cells import SMALL_CELL
 
@@ -280,10 +279,7 @@ def _on_engine(
     work: str | Path | None,
 ) -> list[Arrays]:
     """Measure folds on an engine, whose tasks map the users' accesses."""
-    if work is None:
-        raise InputError("work: with an executor, name a folder for the users.")
-    refuse_remote(work, "work", "the users' accesses are mapped")
-    folder = Path(work).absolute()  # a worker has a working folder of its own
+    folder = mapped_folder(work, "the users' accesses")
     parts = {name: getattr(counts, name) for name in ("data", "indices", "indptr")}
     store_arrays(folder, {**parts, "classes": y})
     task = partial(save_arrays, partial(_measured_from_files, folder, counts.shape[1], ways))
