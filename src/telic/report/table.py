@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -150,6 +151,11 @@ class Table:
         """Tell for each column whether it holds words; columns of numbers are aligned right."""
         columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.columns)
         return [any(map(_is_word, column)) for column in columns]
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None, "no value", for one that is not finite."""
+    return value if math.isfinite(value) else None
 
 
 def shown(value: Any, form: str = "") -> str:

@@ -13,7 +13,7 @@ from telic.completion.learning.phone_ranker import Phone
 from telic.data.compositions import CompositionLog
 from telic.errors import InputError
 from telic.evaluate import PairedTest, paired_t_test
-from telic.report.table import Table
+from telic.report.table import Table, finite
 
 PLACES = (1, 2, 3, 5, 10)
 """The k of success at k, as far as so many are shown."""
@@ -146,13 +146,13 @@ class Comparison:
             {
                 "measure": each.name,
                 "a": each.a.difference,
-                "a_low": _number(each.a.low),
-                "a_high": _number(each.a.high),
+                "a_low": finite(each.a.low),
+                "a_high": finite(each.a.high),
                 "b": each.b.difference,
-                "b_low": _number(each.b.low),
-                "b_high": _number(each.b.high),
+                "b_low": finite(each.b.low),
+                "b_high": finite(each.b.high),
             }
-            | {name: _number(value) for name, value in each.difference._asdict().items()}
+            | {name: finite(value) for name, value in each.difference._asdict().items()}
             for each in self.measures
         ]
 
@@ -161,7 +161,7 @@ class Comparison:
         spread = "{:.4f} [{:.4f}, {:.4f}]"
 
         def values(test: PairedTest) -> list[float | None]:
-            return [_number(value) for value in (test.difference, test.low, test.high)]
+            return [*map(finite, (test.difference, test.low, test.high))]
 
         people = "simulated users" if self.simulated else "users"
         return Table(
@@ -171,18 +171,13 @@ class Comparison:
                 [
                     each.name,
                     *(values(test) for test in (each.a, each.b, each.difference)),
-                    _number(each.difference.p_value),
+                    finite(each.difference.p_value),
                 ]
                 for each in self.measures
             ],
             "Means of users' means with 95 % intervals. The lists are what each model would have "
             "shown for what was typed; with them people might have typed otherwise.",
         )
-
-
-def _number(value: float) -> float | None:
-    """Return a number, or None for what one user alone does not tell."""
-    return value if np.isfinite(value) else None
 
 
 def compare_completers(

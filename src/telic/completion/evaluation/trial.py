@@ -19,7 +19,7 @@ from telic.evaluate import (
     wilson_interval,
 )
 from telic.evaluate.paired import difference_interval
-from telic.report.table import Table
+from telic.report.table import Table, finite
 
 MEASURES = ("acceptance", "MRR", "keystrokes saved")
 CERTAIN = 0.999
@@ -66,7 +66,7 @@ class TrialResult:
             {"measure": each.measure, "arm": each.arm}
             | {"compositions": each.compositions, "users": each.users, "mean": each.mean}
             | {
-                f"{name}{end}": _number(number)
+                f"{name}{end}": finite(number)
                 for name in ("ips", "snips", "difference")
                 for end, number in zip(
                     ("", "_low", "_high"), _ends(getattr(each, name)), strict=True
@@ -83,7 +83,7 @@ class TrialResult:
         rows = [
             [each.measure, each.arm, each.compositions, each.users, each.mean]
             + [
-                [_number(number) for number in _ends(value)] if value else None
+                [*map(finite, _ends(value))] if value else None
                 for value in (each.ips, each.snips, each.difference)
             ]
             for each in self.values
@@ -199,7 +199,7 @@ class InterleavingResult:
             name: getattr(self, name) for name in ("compositions", "users", "static", "model")
         }
         names = (f"preference{end}" for end in ("", "_low", "_high"))
-        return counts | dict(zip(names, map(_number, _ends(self.preference)), strict=True))
+        return counts | dict(zip(names, map(finite, _ends(self.preference)), strict=True))
 
     def table(self) -> Table:
         """Return the table for people."""
@@ -266,7 +266,3 @@ def _rewards(table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _ends(value: Value | None) -> tuple[float, float, float]:
     return (value.value, value.low, value.high) if value else (np.nan, np.nan, np.nan)
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None

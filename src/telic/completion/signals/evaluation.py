@@ -23,6 +23,7 @@ from telic.completion.signals.weights import (
     some_of,
 )
 from telic.evaluate import paired_t_test, success_rate
+from telic.report.table import finite
 
 MOST_TESTED = 10_000
 """Submissions that are tested at most, drawn at random; each at all of its prefixes."""
@@ -119,8 +120,7 @@ def compared(own: np.ndarray, base: np.ndarray | None, unit: np.ndarray) -> dict
     if base is None or not len(own):
         return dict.fromkeys(("difference", "low", "high", "p_value"))
     test = paired_t_test(own, base, unit)
-    given = {name: getattr(test, name) for name in ("difference", "low", "high", "p_value")}
-    return {name: value if np.isfinite(value) else None for name, value in given.items()}
+    return {name: finite(getattr(test, name)) for name in ("difference", "low", "high", "p_value")}
 
 
 def models_of(

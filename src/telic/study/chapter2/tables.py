@@ -8,7 +8,7 @@ import numpy as np
 from telic.completion.evaluation.report import LISTS, PERCENT, POINTS, Rows
 from telic.completion.fit.models import MODELS
 from telic.completion.learning.filtering_qac import DWELL_THRESHOLDS
-from telic.report import Table
+from telic.report.table import Table, finite
 from telic.simulate.dwell_controls import over_seeds
 from telic.study.chapter2.published import PUBLISHED
 from telic.study.steps import finite

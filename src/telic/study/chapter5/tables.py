@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.report import Table
+from telic.report.table import Table, finite
 from telic.study.chapter5.experiments import (
     LEVELS,
     LINEARISED,

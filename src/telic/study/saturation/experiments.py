@@ -13,6 +13,7 @@ from telic.completion.learning.saturation import limits
 from telic.data.compositions import read_compositions
 from telic.data.queries import QueryLog, read_queries
 from telic.evaluate import paired_t_test, reciprocal_ranks
+from telic.report.table import finite
 from telic.simulate import SETTINGS, Catalogue, read_catalogue, simulate_typists
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -76,8 +77,7 @@ def strangers(*, setting: str, protocol: str, users: int, seed: int) -> list[dic
         for name, change in (("bare", gain), ("served", served)):
             test = paired_t_test(change, np.zeros(len(change)), user)
             row |= {name: [test.difference, test.low, test.high]}
-        finite = [x if np.isfinite(x) else None for x in (by_list, whole)]
-        rows.append(row | {"by list": finite[0], "by composition": finite[1]})
+        rows.append(row | {"by list": finite(by_list), "by composition": finite(whole)})
     return rows
 
 
