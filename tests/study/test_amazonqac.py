@@ -221,16 +221,6 @@ def test_too_few_submissions_are_said(changed, said, folder, monkeypatch):
         amazonqac.evaluated(table, min_sessions=1, seed=0, steps=Steps())
 
 
-def test_of_many_submissions_some_are_drawn_in_order():
-    events = np.arange(0, 100, 2)
-    assert amazonqac._some(events, 50, 0) is events
-    drawn = amazonqac._some(events, 49, 0)
-    assert len(drawn) == len(set(drawn)) == 49
-    assert (np.diff(drawn) > 0).all()
-    assert np.isin(drawn, events).all()
-    assert amazonqac._some(events, 10, 0).tolist() != amazonqac._some(events, 10, 1).tolist()
-
-
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 

@@ -19,7 +19,7 @@ from telic.completion.signals import (
     models_of,
 )
 from telic.completion.signals.groups import GROUP_OF
-from telic.completion.signals.weights import Lessons, static_score
+from telic.completion.signals.weights import Lessons, some_of, static_score
 from telic.errors import InputError
 from telic.simulate.searchers import Causes, searchers
 
@@ -152,3 +152,16 @@ def test_the_bound_of_the_gap_is_one():
         assert choices.loss(w, l2=l2) - best <= gap_bound(choices, w, l2=l2) + 1e-9
         assert gap_bound(choices, fit_pooled(choices, l2=l2), l2=l2) < 1e-6
     assert newton.gap_bound is gap_bound
+
+
+def test_of_many_submissions_some_are_drawn_in_order():
+    events = np.arange(0, 100, 2)
+    assert some_of(events, 50, np.random.default_rng(0)) is events
+    drawn, fewer, others = (
+        some_of(events, most, np.random.default_rng(seed))
+        for most, seed in ((49, 0), (10, 0), (10, 1))
+    )
+    assert len(drawn) == len(set(drawn)) == 49
+    assert (np.diff(drawn) > 0).all()
+    assert np.isin(drawn, events).all()
+    assert fewer.tolist() != others.tolist()

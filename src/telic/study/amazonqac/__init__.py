@@ -12,7 +12,7 @@ from telic.completion.signals import GROUPS, STATIC, Lessons, Searches, learn
 from telic.completion.signals.evaluation import ALL, compared
 from telic.completion.signals.report import weight_rows
 from telic.completion.signals.sweep import SHRINKAGE, walk
-from telic.completion.signals.weights import USUAL, SignalWeights
+from telic.completion.signals.weights import USUAL, SignalWeights, some_of
 from telic.data.queries import QueryLog
 from telic.data.tables import one_chunk
 from telic.errors import InputError
@@ -106,8 +106,9 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
     half = np.random.default_rng([seed, 6]).permutation(searches.users) % 2 == 0
     first, last = searches.at[events[[int(0.5 * len(events)), int(0.8 * len(events))]]]
     own, at = half[searches.user[events]], searches.at[events]
-    learned = _some(events[own & (at >= first) & (at < last)], MOST_LEARNED, seed)
-    chosen = _some(events[~own & (at >= last)], MOST_CHOSEN, seed)
+    learned, chosen = events[own & (at >= first) & (at < last)], events[~own & (at >= last)]
+    learned = some_of(learned, MOST_LEARNED, np.random.default_rng([seed, 7]))
+    chosen = some_of(chosen, MOST_CHOSEN, np.random.default_rng([seed, 7]))
     if not len(learned) or not len(chosen):
         raise InputError("AmazonQAC: too few submissions to split. Raise --share.")
     lessons = Lessons(walk(searches, learned, typed[learned], shrinkage=SHRINKAGE))
@@ -176,12 +177,6 @@ def _as_log(rows: pa.Table) -> tuple[QueryLog, np.ndarray, np.ndarray]:
         (~tested).astype(float),
     )
     return log, typed, tested
-
-
-def _some(events: np.ndarray, most: int, seed: int) -> np.ndarray:
-    if len(events) <= most:
-        return events
-    return np.sort(np.random.default_rng([seed, 7]).choice(events, most, replace=False))
 
 
 def _results_table(results: list[dict[str, Any]]) -> Table:
