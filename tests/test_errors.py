@@ -1,5 +1,6 @@
 import warnings
 
+import numpy as np
 import pytest
 
 from telic.errors import (
@@ -7,6 +8,8 @@ from telic.errors import (
     JobError,
     ModelError,
     TelicError,
+    expect_above,
+    expect_at_least,
     expect_one_of,
     warn_unconverged,
 )
@@ -28,6 +31,17 @@ def test_what_is_not_among_the_names_known_is_refused():
             expect_one_of(known, first="raise", how="add")
         with pytest.raises(InputError, match=r"^how is \['raise'\], expected one of"):
             expect_one_of(known, how=["raise"])
+
+
+def test_numbers_below_a_bound_or_that_are_none_are_refused():
+    expect_at_least(1, first=1, second=np.int64(3), third=2.5)
+    expect_above(0, first=1e-300)
+    for value in (0, 0.5, np.nan, np.inf, "3", None):
+        with pytest.raises(InputError, match=rf"^k is {value!r}, expected a number >= 1\.$"):
+            expect_at_least(1, first=1, k=value)
+    for value in (0, -1.0, np.nan, np.inf, "3", None):
+        with pytest.raises(InputError, match=rf"^C is {value!r}, expected a number > 0\.$"):
+            expect_above(0, first=1, C=value)
 
 
 def test_a_warning_of_a_fit_points_at_the_line_that_the_caller_means():

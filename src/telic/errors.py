@@ -11,8 +11,10 @@
 The command line prints the message of a `TelicError` on one line and exits with code 2.
 """
 
+import math
 import warnings
 from collections.abc import Collection
+from numbers import Real
 from typing import Any
 
 
@@ -46,6 +48,20 @@ def expect_one_of(known: Collection[str], /, **given: Any) -> None:
     for parameter, value in given.items():
         if not isinstance(value, str) or value not in known:
             raise InputError(f"{parameter} is {value!r}, expected one of {', '.join(known)}.")
+
+
+def expect_at_least(low: float, /, **given: Any) -> None:
+    """Raise InputError unless each of the parameters given is a finite number, `low` or more."""
+    for parameter, value in given.items():
+        if not isinstance(value, Real) or not low <= float(value) < math.inf:
+            raise InputError(f"{parameter} is {value!r}, expected a number >= {low:g}.")
+
+
+def expect_above(low: float, /, **given: Any) -> None:
+    """Raise InputError unless each of the parameters given is a finite number above `low`."""
+    for parameter, value in given.items():
+        if not isinstance(value, Real) or not low < float(value) < math.inf:
+            raise InputError(f"{parameter} is {value!r}, expected a number > {low:g}.")
 
 
 def warn_unconverged(message: str, *, stacklevel: int) -> None:

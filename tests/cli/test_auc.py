@@ -67,7 +67,7 @@ def test_numbers_out_of_range_are_refused(table, model, words):
 
 def test_a_ridge_weight_below_0_is_refused_before_anything_is_computed(table, tmp_path):
     named = ["--label", "fraud", "--drop", "id", "--report", tmp_path / "page.html"]
-    with pytest.raises(InputError, match=r"beta: -1\.0, expected a finite number > 0"):
+    with pytest.raises(InputError, match=r"beta is -1\.0, expected a number > 0"):
         run("diagnose", table, *named, "--beta", -1)
 
 
@@ -165,7 +165,7 @@ def test_diagnose_writes_four_figures(table, tmp_path):
         (["--label", "fraud", "--threshold", "cost=x"], "--threshold: 'x'"),
         (["--label", "fraud", "--threshold", "cost="], "--threshold: ''"),
         (["--label", "fraud", "--threshold", "youden=3"], r"threshold: \('youden', 3.0\)"),
-        (["--label", "fraud", "--beta", "nan"], "beta: nan"),
+        (["--label", "fraud", "--beta", "nan"], "beta is nan"),
         (["--label", "fraud", "--solver", "magic"], "solver is 'magic'"),
         (["--label", "fraud", "--test", "2"], "test: 2"),
         (["--label", "fraud", "--test", ".99"], "test: 0.99 of .* rows of a class"),

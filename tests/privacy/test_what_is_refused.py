@@ -135,7 +135,7 @@ REFUSED = {
     "no value": (lambda: bootstrap_interval(np.array([])), "no values to draw from"),
     "a value that is none": (lambda: bootstrap_interval(np.array([1, np.nan])), "values: some are"),
     "a level in per cent": (lambda: bootstrap_interval(np.ones(2), level=95), "level: 95"),
-    "no draw": (lambda: bootstrap_interval(np.ones(2), draws=0), "draws: 0, expected at least 1"),
+    "no draw": (lambda: bootstrap_interval(np.ones(2), draws=0), "draws is 0, expected a number"),
     "a loss that is none": (
         lambda: utility_loss(NETWORK, NETWORK).total({"joy": 1.0}),
         "utility: 'joy' is no loss. Losses are",

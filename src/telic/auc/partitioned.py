@@ -11,12 +11,11 @@ from typing import Literal
 
 import numpy as np
 
-from telic.auc.estimators.base import at_least
 from telic.auc.file_design import BLOCK, FileDesign, mapped
 from telic.auc.methods import exact as _exact
 from telic.auc.objective import ClassMeans, Moments, Solution, rounding
 from telic.data.object_storage import Place, refuse_remote
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
 from telic.scale.arrays import Arrays, fold
@@ -154,8 +153,7 @@ def exact_in_pieces(
     >>> exact_in_pieces(FileDesign.open(folder / "X.npy", folder / "y.npy")).coef.round(3)
     array([0.667])
     """
-    at_least("beta", beta, 0)
-    at_least("beta1", beta1, 0)
+    expect_at_least(0, beta=beta, beta1=beta1)
     found = moments_of(design, executor=executor, out=out)
     with small_products(design.width):
         if beta1 == 0:

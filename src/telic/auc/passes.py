@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from telic.auc.drawn_rows import Draws
-from telic.auc.estimators.base import at_least, generator
+from telic.auc.estimators.base import generator
 from telic.auc.file_design import FileDesign
 from telic.auc.methods.exact import gradients
 from telic.auc.methods.spam import centred_as, check_step, spam_pass, step_sizes
@@ -26,7 +26,7 @@ from telic.auc.partitioned import (
     refuse_one_class,
 )
 from telic.data.object_storage import Place, place
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
@@ -70,7 +70,7 @@ def cg_in_pieces(
     >>> cg_in_pieces(FileDesign.open(folder / "X.npy", folder / "y.npy")).coef.round(3)
     array([0.667])
     """
-    at_least("beta", beta, 0)
+    expect_at_least(0, beta=beta)
     with small_products(0):
         rows = _Passes(design, executor, out)
         return gradients(
@@ -122,8 +122,7 @@ def spam_in_pieces(
         The last iterate; no rule stops by its gap.
     """
     check_step(step, beta)
-    at_least("beta", beta, 0)
-    at_least("beta1", beta1, 0)
+    expect_at_least(0, beta=beta, beta1=beta1)
     rng, groups = generator(seed), design.groups()
     with small_products(0):
         rows = _Passes(design, executor, out)

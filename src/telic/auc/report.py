@@ -9,9 +9,9 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from telic.auc.diagnostics import batch_sizes, convergence
-from telic.auc.estimators.base import at_least
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_ranker import Labelled
+from telic.errors import expect_above
 from telic.evaluate.average_precision import average_precision, precision_at
 from telic.evaluate.classification import auc_interval, lift_area, partial_auc
 from telic.evaluate.resampled_intervals import Measure, resampled
@@ -255,7 +255,7 @@ def diagnosis_page(
         rows = read_labelled("payments.csv", label="fraud", drop=["id"])
         diagnosis_page("payments", rows, beta=1e-3).write("diagnosis.html")
     """
-    at_least("beta", beta, 0, strict=True)
+    expect_above(0, beta=beta)
     X = Scaling.fit(rows.X, scaling).apply(rows.X)
     progress("convergence of each method")
     found, figures = convergence(X, rows.positive, beta=beta, seed=seed)

@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 
 from telic.choice.factored_choices import FactoredChoices
-from telic.errors import InputError, warn_unconverged
+from telic.errors import InputError, expect_at_least, warn_unconverged
 from telic.optim.penalties import soft
 
 Progress = Callable[[str], None]
@@ -26,8 +26,7 @@ class Elastic:
     l2: float = 1e-4
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.l1) and self.l1 >= 0):
-            raise InputError(f"l1 is {self.l1}, expected a finite number >= 0.")
+        expect_at_least(0, l1=self.l1)
         if not (np.isfinite(self.l2) and self.l2 > 0):
             raise InputError(
                 f"l2 is {self.l2}, expected a finite number > 0: without it the optimum need not "

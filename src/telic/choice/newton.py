@@ -11,7 +11,7 @@ import numpy as np
 
 from telic.choice.choices import Choices, row_a_group
 from telic.choice.logit_kernels import add_moments
-from telic.errors import InputError, warn_unconverged
+from telic.errors import InputError, expect_at_least, warn_unconverged
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def fit_groups(
     array([[1.6335]])
     """
     _check_l2(l2)
-    if not 0 <= tol < np.inf:
-        raise InputError(f"tol is {tol}, expected a number >= 0.")
+    expect_at_least(0, tol=tol)
     g, d = len(choices.group) - 1, choices.x.shape[1]
     given = {"center": row_a_group("center", 0.0 if center is None else center, (g, d))}
     if executor is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.choice.choices import Choices, row_a_group
 from telic.choice.logit_kernels import softmax_rows
-from telic.errors import InputError, expect_one_of
+from telic.errors import expect_above, expect_at_least, expect_one_of
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -65,10 +65,8 @@ def learn_online(
            [0.5]])
     """
     expect_one_of(("annealed", "steady"), schedule=schedule)
-    if not 0 < step_size < np.inf:
-        raise InputError(f"step_size is {step_size}, expected a number > 0.")
-    if not 0 <= l2 < np.inf:
-        raise InputError(f"l2 is {l2}, expected a number >= 0.")
+    expect_above(0, step_size=step_size)
+    expect_at_least(0, l2=l2)
     shape = (len(choices.group) - 1, choices.x.shape[1])
     given = {
         name: np.ascontiguousarray(row_a_group(name, rows, shape))

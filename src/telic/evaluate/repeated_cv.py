@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.evaluate.checked_numbers import checked_level, checked_numbers
 
 
@@ -104,8 +104,7 @@ def nadeau_bengio_interval(
 
 def _corrected(differences: np.ndarray, test_over_train: float) -> float:
     """Standard error of the mean difference of folds that share training rows."""
-    if not 0 <= test_over_train < np.inf:
-        raise InputError(f"test_over_train: {test_over_train!r}, expected a number >= 0.")
+    expect_at_least(0, test_over_train=test_over_train)
     return float(np.sqrt((1 / len(differences) + test_over_train) * differences.var(ddof=1)))
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, xlogy
 
-from telic.errors import InputError, expect_one_of
+from telic.errors import InputError, expect_above, expect_one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,7 @@ class Huber:
     smoothness: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < np.inf:
-            raise InputError(f"Huber's delta is {self.delta!r}, expected a number > 0.")
+        expect_above(0, delta=self.delta)
 
     @property
     def shape(self) -> float:

@@ -1,12 +1,11 @@
 """The finite-sum problem: data, loss, penalty; its objective and its duality gap."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.optim import loss_kernels, row_products
 from telic.optim.design import LARGEST, Design, as_design, refuse_mask
 from telic.optim.losses import LogLink, Loss, Tweedie, as_loss
@@ -229,9 +228,7 @@ def make_problem(
     """
     design = as_design(X)
     loss = as_loss(loss)
-    for name, value in (("l1", l1), ("l2", l2)):
-        if not isinstance(value, Real) or not 0 <= value < np.inf:
-            raise InputError(f"{name} is {value!r}, expected a number >= 0.")
+    expect_at_least(0, l1=l1, l2=l2)
     y = as_vector("y", y, design.n)
     if loss.classifies:
         if not (np.abs(y) == 1.0).all():

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from telic.errors import InputError, expect_one_of, warn_unconverged
+from telic.errors import InputError, expect_above, expect_one_of, warn_unconverged
 from telic.optim.auto import choose_method
 from telic.optim.design import refuse_mask
 from telic.optim.loop import Iterate, Record, SolveResult, drive
@@ -334,8 +334,7 @@ def _checked_step(
 ) -> float:
     """Refuse a step size that cannot be used; return the safe one."""
     safe = safe_step(problem, method.name, sampling, batch_size)
-    if not isinstance(step_size, Real) or not 0 < step_size < np.inf:
-        raise InputError(f"step_size is {step_size!r}, expected a number > 0.")
+    expect_above(0, step_size=step_size)
     # At 1/l2 a step forgets where it came from; beyond it the coefficients change sign and grow.
     if step_size * problem.l2 >= 1.0:
         raise InputError(

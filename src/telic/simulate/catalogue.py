@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from telic.data.contracts import QUERIES
 from telic.data.tables import describe, one_chunk, read_table, unmatchable
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,7 @@ class Catalogue:
         >>> len(catalogue.outdated(missing=0.3).phrases)
         7
         """
-        if not (np.isfinite(drift) and drift >= 0):
-            raise InputError(f"drift is {drift}, expected a number >= 0.")
+        expect_at_least(0, drift=drift)
         if not 0 <= missing < 1:
             raise InputError(f"missing is {missing}, expected a number from 0 to below 1.")
         rng = np.random.default_rng(seed)

@@ -5,8 +5,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from telic.data.queries import QueryLog
-from telic.errors import InputError
-from telic.simulate.counts import at_least_one
+from telic.errors import InputError, expect_at_least
 
 HOUR = 3600 * 1_000_000
 BEGIN = 1_767_225_600_000_000  # Thursday, 1 January 2026
@@ -95,9 +94,8 @@ def searchers(
     >>> len(log.users), len(log.query) >= 6
     (3, True)
     """
-    at_least_one(users=users, sessions=sessions, nouns=nouns, days=days)
-    if not 0 <= moves < np.inf:
-        raise InputError(f"moves is {moves}, expected a number from 0.")
+    expect_at_least(1, users=users, sessions=sessions, nouns=nouns, days=days)
+    expect_at_least(0, moves=moves)
     rng = np.random.default_rng(seed)
     words = _words(nouns + 8 * nouns, rng)
     popular = 1 / np.arange(1, nouns + 1)

@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data.contracts import COMPOSITIONS, SIMULATED
-from telic.errors import expect_one_of
+from telic.errors import expect_at_least, expect_one_of
 from telic.simulate.catalogue import Catalogue
-from telic.simulate.counts import at_least_one
 
 BRANDS, NOUNS, KINDS, GOODS = 25, 50, 80, 3000
 SHOWN, OF_A_BRAND = 6, 4
@@ -144,7 +143,7 @@ def simulate_shoppers(
     (6, ['user', 'composition', 'query'])
     """
     expect_one_of(SHOPPERS, setting=setting)
-    at_least_one(users=users, compositions=compositions)
+    expect_at_least(1, users=users, compositions=compositions)
     p, goods = SHOPPERS[setting], goods_catalogue()
     shop = _Shop(goods, np.random.default_rng([seed, 2]))
     rows = []

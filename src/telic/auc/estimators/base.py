@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import choose_threshold
-from telic.errors import DivergedError, InputError
+from telic.errors import DivergedError, InputError, expect_at_least
 from telic.evaluate.classification import roc_auc
 from telic.optim.design import check_values, refuse_mask
 from telic.optim.estimators.linear import example_weights
@@ -87,9 +86,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
             If no `pos_label` was given and the larger label is the majority's, or if nothing can
             be ranked.
         """
-        for name, least, strict in (("tol", 0, False), ("max_iter", 1, False)):
-            if hasattr(self, name):
-                at_least(name, getattr(self, name), least, strict=strict)
+        expect_at_least(0, tol=getattr(self, "tol", 0))
+        expect_at_least(1, max_iter=getattr(self, "max_iter", 1))
         X, y = self._checked(X, y)
         X, y, weight = _weighted(X, np.asarray(y), sample_weight)
         positive = self._classes(y)
@@ -270,14 +268,6 @@ def generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
     return np.random.default_rng(random_state)
-
-
-def at_least(name: str, value: Any, low: float, *, strict: bool = False) -> None:
-    """Refuse a parameter below its range."""
-    known = isinstance(value, Real) and np.isfinite(float(value))
-    if not known or value < low or (strict and value == low):
-        sign = ">" if strict else ">="
-        raise InputError(f"{name}: {value!r}, expected a finite number {sign} {low:g}.")
 
 
 def dense_blocks(X: Matrix) -> Iterator[tuple[int, np.ndarray]]:

@@ -7,13 +7,13 @@ import numpy as np
 from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
-from telic.auc.estimators.base import LinearAUC, at_least
+from telic.auc.estimators.base import LinearAUC
 from telic.auc.estimators.deterministic import ConjugateGradientAUC, ExactAUC, PairwiseAUC
 from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import Rule
-from telic.errors import InputError, expect_one_of
+from telic.errors import InputError, expect_at_least, expect_one_of
 
 SOLVERS: dict[str, Callable[..., LinearAUC]] = {
     "exact": ExactAUC,
@@ -137,7 +137,7 @@ class AUCClassifier(LinearAUC):
         weight: np.ndarray | None,
         callback: Callback | None,
     ) -> Solution:
-        at_least("beta", self.beta, 0)
+        expect_at_least(0, beta=self.beta)
         expect_one_of(("l2", "elasticnet"), penalty=self.penalty)
         net = self.penalty == "elasticnet"
         name = self.solver

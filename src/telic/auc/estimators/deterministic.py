@@ -6,14 +6,14 @@ import numpy as np
 from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix
-from telic.auc.estimators.base import LinearAUC, at_least, described, generator
+from telic.auc.estimators.base import LinearAUC, described, generator
 from telic.auc.methods import exact as _exact
 from telic.auc.methods.exact_by_rows import exact_by_rows
 from telic.auc.methods.pairwise import pairwise
 from telic.auc.objective import Callback, Solution, moments
 from telic.auc.optimality_bound import certified, small
 from telic.auc.thresholds import Rule
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.optim.threads import small_products
 
 MOST_COLUMNS = 20_000
@@ -75,8 +75,7 @@ class ExactAUC(LinearAUC):
         weight: np.ndarray | None,
         callback: Callback | None,
     ) -> Solution:
-        at_least("beta", self.beta, 0)
-        at_least("beta1", self.beta1, 0)
+        expect_at_least(0, beta=self.beta, beta1=self.beta1)
         n, d = X.shape
         tried: list[Solution] = []
         if self.beta1 == 0 < self.beta:
@@ -189,7 +188,7 @@ class ConjugateGradientAUC(LinearAUC):
         weight: np.ndarray | None,
         callback: Callback | None,
     ) -> Solution:
-        at_least("beta", self.beta, 0)
+        expect_at_least(0, beta=self.beta)
         return _exact.conjugate_gradient(
             X,
             positive,

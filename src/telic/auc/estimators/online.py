@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from telic.auc.drawn_rows import Matrix, as_rows
-from telic.auc.estimators.base import at_least
 from telic.auc.estimators.partial_fit import OnlineAUC, State, common_state
 from telic.auc.methods.oam import (
     Arrivals,
@@ -21,7 +20,7 @@ from telic.auc.methods.spam import row_squares
 from telic.auc.methods.uniexp import uniexp_steps
 from telic.auc.optimality_bound import ball_gap, certified, slope_at
 from telic.auc.thresholds import Rule
-from telic.errors import InputError, expect_one_of
+from telic.errors import InputError, expect_above, expect_at_least, expect_one_of
 
 
 def _ridge_bound(
@@ -87,7 +86,7 @@ class SOLAM(OnlineAUC):
         self.random_state = random_state
 
     def _start(self, d: int) -> State:
-        at_least("radius", self.radius, 0, strict=True)
+        expect_above(0, radius=self.radius)
         extra = {"saddle": np.zeros(3), "average": np.zeros(d), "scale": np.zeros(2)}
         return common_state(d) | extra
 
@@ -209,7 +208,7 @@ class OPAUC(OnlineAUC):
             if d > 20_000:
                 raise InputError(f"OPAUC: {d} columns need too large a covariance; set rank=50.")
             return common_state(d) | {"covariance": np.zeros((2, d, d)), "scale": np.zeros(1)}
-        at_least("rank", self.rank, 1)
+        expect_at_least(1, rank=self.rank)
         extra = {"sketch": np.zeros((2, d, self.rank)), "sums": np.zeros((2, self.rank))}
         return common_state(d) | extra | {"scale": np.zeros(1)}
 
@@ -282,8 +281,8 @@ class OAM(OnlineAUC):
 
     def _start(self, d: int) -> State:
         expect_one_of(("seq", "gra"), update=self.update)
-        at_least("C", self.C, 0, strict=True)
-        at_least("buffer_size", self.buffer_size, 1)
+        expect_above(0, C=self.C)
+        expect_at_least(1, buffer_size=self.buffer_size)
         return common_state(d) | {
             "buffer": np.zeros((2, self.buffer_size, d)),
             "squares": np.zeros((2, self.buffer_size)),

@@ -7,10 +7,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from telic.auc.drawn_rows import Draws, Matrix
-from telic.auc.estimators.base import LinearAUC, at_least, dense_blocks, generator
+from telic.auc.estimators.base import LinearAUC, dense_blocks, generator
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import between_means
-from telic.errors import InputError
+from telic.errors import InputError, expect_above, expect_at_least
 from telic.optim.design import LARGEST
 
 State = dict[str, Any]
@@ -60,8 +60,8 @@ class OnlineAUC(LinearAUC):
         return state["w"]
 
     def _check(self) -> None:
-        at_least("beta", getattr(self, "beta", 0.0), 0)
-        at_least("step_size", self.step_size, 0, strict=True)
+        expect_at_least(0, beta=getattr(self, "beta", 0.0))
+        expect_above(0, step_size=self.step_size)
         if not 0 < self.forgetting <= 1:
             raise InputError(f"forgetting: {self.forgetting!r}, expected a factor in (0, 1].")
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from telic.auc.drawn_rows import Matrix
-from telic.auc.estimators.base import LinearAUC, at_least, described, generator
+from telic.auc.estimators.base import LinearAUC, described, generator
 from telic.auc.estimators.partial_fit import OnlineAUC, State, common_state
 from telic.auc.methods.spam import centred, spam
 from telic.auc.methods.spam_online import STREAM_STEPS, spam_stream_steps
@@ -13,7 +13,7 @@ from telic.auc.methods.spdam import spdam
 from telic.auc.methods.vrspam import vrspam
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import Rule
-from telic.errors import InputError
+from telic.errors import InputError, expect_above, expect_at_least
 
 
 @described
@@ -79,7 +79,7 @@ class SPAM(OnlineAUC):
         callback: Callback | None,
     ) -> Solution:
         self._check()
-        at_least("beta1", self.beta1, 0)
+        expect_at_least(0, beta1=self.beta1)
         rng = generator(self.random_state)
         found = spam(
             X,
@@ -107,8 +107,8 @@ class SPAM(OnlineAUC):
         return found
 
     def _start(self, d: int) -> State:
-        at_least("beta1", self.beta1, 0)
-        at_least("beta", self.beta, 0, strict=self.step == "linear")
+        expect_at_least(0, beta1=self.beta1)
+        (expect_above if self.step == "linear" else expect_at_least)(0, beta=self.beta)
         self._check_stream_step()
         return common_state(d) | {"scale": np.zeros(2)}
 
@@ -197,8 +197,8 @@ class VRSPAM(LinearAUC):
         weight: np.ndarray | None,
         callback: Callback | None,
     ) -> Solution:
-        at_least("beta1", self.beta1, 0)
-        at_least("step_size", self.step_size, 0, strict=True)
+        expect_at_least(0, beta1=self.beta1)
+        expect_above(0, step_size=self.step_size)
         return vrspam(
             X,
             positive,

@@ -30,7 +30,7 @@ from telic.completion.signals.ranker import SignalRanker
 from telic.data import load_model, save_model
 from telic.data.object_storage import place
 from telic.data.saved_models import adopt, hashes, on_disk
-from telic.errors import InputError, ModelError
+from telic.errors import InputError, ModelError, expect_at_least
 
 KIND = "completer"
 KEPT = 2
@@ -140,8 +140,7 @@ class Completer:
 
     def __post_init__(self) -> None:
         keys_beside(self.keyboard)  # says what is wrong with it
-        if self.n < 1:
-            raise InputError(f"n is {self.n!r}, expected an integer >= 1.")
+        expect_at_least(1, n=self.n)
         object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
         object.__setattr__(self, "stored", None)
         object.__setattr__(self, "_changed", ((0, 0), self.signals))

@@ -11,7 +11,7 @@ from telic.completion.box.composition import Composition
 from telic.completion.box.user_state import UserState
 from telic.completion.learning.phone_ranker import Phone
 from telic.data.compositions import CompositionLog
-from telic.errors import InputError
+from telic.errors import expect_at_least
 from telic.evaluate import PairedTest, paired_t_test
 from telic.report.table import Table, finite
 
@@ -218,8 +218,7 @@ def compare_completers(
         for row in compare_completers(log, a, b).rows():
             print(row["measure"], row["difference"], row["low"], row["high"])
     """
-    if show < 1:
-        raise InputError(f"show is {show!r}, expected an integer >= 1.")
+    expect_at_least(1, show=show)
     show = min(show, a.n, b.n)
     first, second = (walk(each, log, show=show, progress=progress) for each in (a, b))
     user = np.repeat(log.user, np.diff(log.keystroke_start))

@@ -43,7 +43,7 @@ from telic.data.compositions import CompositionLog
 from telic.data.object_storage import Place, refuse_remote
 from telic.data.phrases import PhraseList
 from telic.data.queries import joined_group
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.scale import Executor
 from telic.scale.memory import granted
 
@@ -147,8 +147,7 @@ def fit_files(
             "signals are a model of their own, fitted on query logs that are read whole. Leave "
             "out the other model, and --memory and --cluster."
         )
-    if min_users < 1:
-        raise InputError(f"min_users is {min_users}, expected at least 1.")
+    expect_at_least(1, min_users=min_users)
     sources = read_sources(
         paths, columns=columns, on_bad_row=on_bad_row, in_pieces=executor is not None
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from telic.completion.learning.feedback import DWELL_CAP, FEATURES
-from telic.errors import InputError
+from telic.errors import InputError, expect_above
 
 D = len(FEATURES)
 OF_ONE_LIST = np.array([DWELL_CAP, DWELL_CAP, *np.ones(D - 2)])
@@ -42,8 +42,7 @@ class Saturation:
     def __post_init__(self) -> None:
         if not 0 < self.quantile <= 1:
             raise InputError(f"quantile is {self.quantile}, expected a number in (0, 1].")
-        if not 0 < self.bound < np.inf:
-            raise InputError(f"bound is {self.bound}, expected a number > 0.")
+        expect_above(0, bound=self.bound)
 
     def caps(self, features: np.ndarray) -> np.ndarray:
         """Return the most that each feature counts for; a feature nobody had counts for nothing.

@@ -13,7 +13,7 @@ from telic.completion.learning.relevance import Submissions
 from telic.completion.signals.groups import GROUPS
 from telic.completion.signals.opened_apps import no_openings
 from telic.data.queries import QueryLog
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 
 MINUTE = 60 * 1_000_000
 SESSION_GAP = 30.0
@@ -108,8 +108,7 @@ class Searches:
     ) -> None:
         if not session_gap > 0:
             raise InputError(f"session_gap is {session_gap}, expected minutes > 0.")
-        if min_users < 1:
-            raise InputError(f"min_users is {min_users}, expected at least 1.")
+        expect_at_least(1, min_users=min_users)
         self.index, self.number = _catalogue(log)
         named = [i for i, name in enumerate(log.users) if name is not None]
         self.names = [str(log.users[i]) for i in named]

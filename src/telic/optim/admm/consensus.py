@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from telic.errors import InputError, warn_unconverged
+from telic.errors import InputError, expect_at_least, warn_unconverged
 from telic.optim import sampling
 from telic.optim.admm.defaults import (
     DENSE_UP_TO,
@@ -149,9 +149,7 @@ def consensus_admm(
         raise InputError("y holds one class only in all shards: there is nothing to separate.")
     if g is None:
         g = separable(np.shape(A)[0], l1=l1)
-    for name, value in (("tol", tol), ("max_rounds", max_rounds), ("passes", passes)):
-        if not 0 <= value < np.inf:
-            raise InputError(f"{name} is {value!r}, expected a finite number >= 0.")
+    expect_at_least(0, tol=tol, max_rounds=max_rounds, passes=passes)
     first = parts[0].data
     # One row of zeros carries A, c and g through the checks of the pooled problem.
     whole = make_admm_problem(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.errors import InputError, expect_one_of
+from telic.errors import InputError, expect_at_least, expect_one_of
 from telic.optim import sampling
 from telic.optim.admm import methods
 from telic.optim.admm.defaults import (
@@ -183,8 +183,7 @@ def solve_admm(
         raise InputError(f"first is {first!r}, expected a positive multiple of 1/2 (m⁽⁰⁾).")
     if batch_size is not None and not (batch_size >= 1 and batch_size == int(batch_size)):
         raise InputError(f"batch_size is {batch_size!r}, expected an integer >= 1.")
-    if not 0 <= perturbation < np.inf:
-        raise InputError(f"perturbation is {perturbation!r}, expected a number >= 0.")
+    expect_at_least(0, perturbation=perturbation)
     if not 0 <= tol < np.inf or not max_passes > 0 or not max_seconds > 0:
         raise InputError(
             f"tol is {tol!r}, max_passes {max_passes!r}, max_seconds {max_seconds!r}: "

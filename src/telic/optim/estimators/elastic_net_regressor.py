@@ -1,13 +1,12 @@
 """A scikit-learn estimator: elastic-net regression."""
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.optim.estimators.linear import (
     Linear,
     check_solver,
@@ -112,8 +111,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         """
         ratio = checked_ratio(self.l1_ratio)
         check_solver(self)
-        if not isinstance(self.alpha, Real) or not 0 <= float(self.alpha) < np.inf:
-            raise InputError(f"alpha is {self.alpha!r}, expected a number >= 0.")
+        expect_at_least(0, alpha=self.alpha)
         self._check_loss()
         X, y = validated(self, X, y, y_numeric=True)
         start = None

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_above
 from telic.hin import Links, Network, Rule
 from telic.hin.links import MAX_STRENGTH
 from telic.privacy.protected import link_types, target_type
@@ -110,8 +110,7 @@ def generalise(
 ) -> Network:
     """Round a numeric attribute down to a multiple of `width`."""
     node_type = target_type(network, node_type)
-    if not 0 < width < np.inf:
-        raise InputError(f"width is {width}, expected a finite number > 0.")
+    expect_above(0, width=width)
     column = _attribute(network, node_type, attribute)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InputError(f"attribute {attribute!r} is {column.type}: only numbers have widths.")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from telic.errors import InputError
+from telic.errors import expect_above
 from telic.hin import Links, Network
 from telic.hin.links import build_links
 from telic.privacy.anonymisers.coarsen import drop_strengths
@@ -40,8 +40,7 @@ def noisy_links(
     InputError
         If epsilon is not positive and finite.
     """
-    if not 0 < epsilon < np.inf:
-        raise InputError(f"epsilon is {epsilon}, expected a number more than 0.")
+    expect_above(0, epsilon=epsilon)
     node_type = target_type(network, node_type)
     names = own_links(network.schema, node_type)
     rng = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.specialty.discovery.pathselclus_path_quality import FLOOR, Path, normalise_columns
 from telic.specialty.discovery.pathselclus_starts import Start, starts
 
@@ -87,16 +87,12 @@ def fit_pathselclus(
         is none, or another number that is out of its range.
     """
     n = len(seeds)
-    at_least_1 = {"n_clusters": n_clusters, "restarts": restarts, "finished": finished}
-    for name, number in at_least_1.items():
-        if not number >= 1:
-            raise InputError(f"{name} is {number}, expected at least 1.")
+    expect_at_least(1, n_clusters=n_clusters, restarts=restarts, finished=finished)
     if n_clusters > n:
         raise InputError(f"{n_clusters} clusters were asked for, but there are only {n} users.")
     if seeds.max(initial=-1) >= n_clusters or seeds.min(initial=-1) < -1:
         raise InputError(f"seeds must lie in −1 … {n_clusters - 1}.")
-    if not 0 <= confidence < np.inf:
-        raise InputError(f"confidence is {confidence}, expected a number >= 0.")
+    expect_at_least(0, confidence=confidence)
     if not paths:
         raise InputError("paths is empty, expected the counts of at least one meta-path.")
     for name, counts in paths.items():

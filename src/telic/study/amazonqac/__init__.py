@@ -15,7 +15,7 @@ from telic.completion.signals.sweep import SHRINKAGE, walk
 from telic.completion.signals.weights import USUAL, SignalWeights, some_of
 from telic.data.queries import QueryLog
 from telic.data.tables import one_chunk
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.evaluate import success_rate
 from telic.report import Report, Table
 from telic.study.amazonqac.rows import Source
@@ -67,8 +67,7 @@ def study(
     if data is None:
         raise InputError("name the folder of AmazonQAC that holds train/ and test/ with --data.")
     source = Source(Path(data), share, seed)
-    if min_sessions < 1:
-        raise InputError(f"min_sessions is {min_sessions}, expected at least 1.")
+    expect_at_least(1, min_sessions=min_sessions)
     rows = source.read(steps.folder, steps.progress)
     found = evaluated(rows, min_sessions=min_sessions, seed=seed, steps=steps)
     report = Report(

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.optim.admm import feature_graphs
 from telic.optim.admm.estimators.generalized_lasso import Fitted, Regressor
 from telic.optim.admm.loop import AdmmResult
@@ -49,9 +49,7 @@ class _GraphFused(Fitted):
             graph = feature_graphs.knn(X, sample_weight=sample_weight)
         else:
             graph = feature_graphs.inverse_covariance(X, sample_weight=sample_weight)
-        for name, value in (("gamma", self.gamma), ("l1", self.l1), ("l2", self.l2)):
-            if not 0 <= value < np.inf:
-                raise InputError(f"{name} is {value!r}, expected a number >= 0.")
+        expect_at_least(0, gamma=self.gamma, l1=self.l1, l2=self.l2)
         if self.l1 == 0 and self.l2 == 0 and not isinstance(self.graph, str):
             self._warn_if_free(graph)
         return graph

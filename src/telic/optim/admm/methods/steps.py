@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from telic.errors import InputError
+from telic.errors import expect_above
 from telic.kernels import kernel
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.prox_kernels import soft
@@ -98,9 +98,7 @@ def make_steps(
     InputError
         If η or ρ is not positive.
     """
-    for name, value in (("step_size", eta), ("rho", rho)):
-        if not 0 < value < np.inf:
-            raise InputError(f"{name} is {value!r}, expected a number > 0.")
+    expect_above(0, step_size=eta, rho=rho)
     inverse, theta = np.empty((0, 0)), np.ones(problem.size)
     if P is None:
         A = sparse.csr_matrix(problem.A @ sparse.diags_array(unit))
