@@ -154,8 +154,8 @@ class Table:
 
 
 def finite(value: float) -> float | None:
-    """Return a number, or None, "no value", for one that is not finite."""
-    return value if math.isfinite(value) else None
+    """Return a number, or None, which a table shows as a dash, where it is not finite."""
+    return float(value) if math.isfinite(value) else None
 
 
 def shown(value: Any, form: str = "") -> str:

@@ -127,11 +127,6 @@ def spread(values: Sequence[float]) -> list[float]:
     return [float(np.mean(values)), min(values), max(values)]
 
 
-def finite(value: float) -> float | None:
-    """Return a number, or None, which a table shows as a dash, where it is not finite."""
-    return float(value) if np.isfinite(value) else None
-
-
 def _last_change(path: Path) -> Any:
     if path.is_dir():
         return sorted((str(f), f.stat().st_mtime_ns) for f in path.rglob("*") if f.is_file())

@@ -11,7 +11,6 @@ from telic.completion.learning.filtering_qac import DWELL_THRESHOLDS
 from telic.report.table import Table, finite
 from telic.simulate.dwell_controls import over_seeds
 from telic.study.chapter2.published import PUBLISHED
-from telic.study.steps import finite
 
 Effects = Sequence[Mapping[str, float]]
 """What `telic.simulate.dwell_effect` found, by seed."""

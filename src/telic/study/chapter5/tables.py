@@ -15,7 +15,6 @@ from telic.study.chapter5.experiments import (
     reach,
     settle,
 )
-from telic.study.steps import finite
 
 ORDER_AT = 1e-3
 """Relative gap at which the methods are put in order."""
