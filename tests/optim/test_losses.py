@@ -159,6 +159,17 @@ def test_the_prox_of_the_loss_is_stationary_even_for_large_weights(loss):
             assert abs(residual) <= 1e-10 * (1 + abs(c) + q * (1 + y))
 
 
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_the_second_derivative_follows_from_the_first_where_that_is_known(loss):
+    rng = np.random.default_rng(3)
+    code = loss.code, loss.shape
+    for z, y in zip(rng.normal(size=200) * 5, drawn(loss, rng, 200), strict=True):
+        slope = loss_kernels.loss_gradient(*code, z, y)
+        found = loss_kernels._curvature_at(*code, z, y, slope)
+        expected = loss_kernels.loss_curvature(*code, z, y)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
 @pytest.mark.parametrize(("scale", "away"), [(3, 0), (0.1, 500), (0.1, -500), (100, 0)])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_best_intercept_leaves_no_slope(loss, scale, away):
