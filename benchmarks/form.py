@@ -97,10 +97,10 @@ def megabytes(field: str, process: int | str = "self") -> float:
     return int(status.partition(f"{field}:")[2].split()[0]) * 1024 / 1e6
 
 
-def mapped(process: int | str, kind: str) -> int:
-    """Bytes of memory of a process, in all fields of its smaps_rollup that begin with a word."""
+def mapped(process: int | str, *kinds: str) -> list[int]:
+    """Bytes of memory of a process, in all fields of its smaps_rollup that begin with each word."""
     lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(kind))
+    return [1024 * sum(int(x.split()[1]) for x in lines if x.startswith(kind)) for kind in kinds]
 
 
 def geometric_mean(rows: Iterable[Sequence[str]]) -> float:

@@ -36,11 +36,12 @@ def test_what_is_not_among_the_names_known_is_refused():
 def test_numbers_below_a_bound_or_that_are_none_are_refused():
     expect_at_least(1, first=1, second=np.int64(3), third=2.5)
     expect_above(0, first=1e-300)
+    expect_at_least(1, of_any_size=10**400)
     for value in (0, 0.5, np.nan, np.inf, "3", None):
-        with pytest.raises(InputError, match=rf"^k is {value!r}, expected a number >= 1\.$"):
+        with pytest.raises(InputError, match=rf"^k is {value!r}, expected a finite number >= 1\.$"):
             expect_at_least(1, first=1, k=value)
     for value in (0, -1.0, np.nan, np.inf, "3", None):
-        with pytest.raises(InputError, match=rf"^C is {value!r}, expected a number > 0\.$"):
+        with pytest.raises(InputError, match=rf"^C is {value!r}, expected a finite number > 0\.$"):
             expect_above(0, first=1, C=value)
 
 

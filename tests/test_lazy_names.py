@@ -47,6 +47,10 @@ def test_no_room_loads_anything_before_a_name_is_asked_for():
     assert not {"numpy", "numba", "pyarrow", "scipy", *HEAVY} & set(loaded)
 
 
+def test_the_command_line_loads_no_numbers_before_a_command_runs():
+    assert not {"numpy", "pyarrow", "scipy", *HEAVY} & set(loaded_by("import telic.cli"))
+
+
 @pytest.fixture(scope="module")
 def heavy():
     """What of HEAVY is there after each room's names, one room after another in one process."""

@@ -336,7 +336,7 @@ def under_load(model, phrases, *, seconds, rate):
 
 def private(pid):
     """Megabytes of memory that a process shares with no other, and with no file."""
-    return mapped(pid, "Private") / 1e6
+    return mapped(pid, "Private")[0] / 1e6
 
 
 def two_workers(model, phrases, *, seconds):

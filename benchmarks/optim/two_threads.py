@@ -117,15 +117,14 @@ def _hand_over():
     return max(0.0, statistics.median(late))
 
 
-def _wall(run, repeat):
-    """Median seconds by the clock on one thread and on two, which take turns."""
-    wall = {1: [], 2: []}
-    for _ in range(repeat):
-        for count, each in wall.items():
-            began = time.perf_counter()
-            run(count)
-            each.append(time.perf_counter() - began)
-    return [statistics.median(each) for each in wall.values()]
+def _wall(run):
+    """Seconds by the clock on one thread, and then on two."""
+    seconds = []
+    for count in (1, 2):
+        began = time.perf_counter()
+        run(count)
+        seconds.append(time.perf_counter() - began)
+    return seconds
 
 
 def _machine(repeat):
@@ -136,19 +135,19 @@ def _machine(repeat):
         with ThreadPoolExecutor(count) as pool:
             list(pool.map(_loop, [30_000_000] * 2))
 
-    one, two = _wall(run, repeat)
+    one, two = map(statistics.median, zip(*(_wall(run) for _ in range(repeat)), strict=True))
     met = "yes" if one / two >= 1.6 else "no"
     ratio = f"{one / two:.2f}"
     return f"{one:.3f}", f"{two:.3f}", ratio, "100%", "2.00", ratio, ratio, met
 
 
 def _compared(run, module, pool, repeat):
-    path = []
+    wall, path = [], []
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.filterwarnings("ignore", message=".*delayed. should be used with")
         run(2)
-        one, two = _wall(run, repeat)
         for _ in range(repeat):
+            wall.append(_wall(run))
             turns = _Folds() if pool == "Parallel" else _Turns()
             with mock.patch.object(module, pool, lambda *_, turns=turns, **__: turns):
                 began = time.thread_time()
@@ -156,6 +155,7 @@ def _compared(run, module, pool, repeat):
                 all_of_it = time.thread_time() - began
             longest = all_of_it - turns.saved
             path.append((all_of_it, turns.shared / all_of_it, longest, turns.handed))
+    one, two = map(statistics.median, zip(*wall, strict=True))
     alone, shared, longest, handed = (statistics.median(each) for each in zip(*path, strict=True))
     slower = statistics.median(_beside(run, 2, repeat)) / statistics.median(_beside(run, 1, repeat))
     # Work done in both turns at once takes as much longer as two processes slow each other down.

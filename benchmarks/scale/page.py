@@ -64,7 +64,8 @@ class Peaks:
 
     def _now(self) -> list[int]:
         """Bytes of all processes, added up, and with pages that several hold counted once."""
-        return [sum(mapped(each, kind) for each in self._processes) for kind in ("Rss:", "Pss:")]
+        each = [mapped(process, "Rss:", "Pss:") for process in self._processes]
+        return [sum(kind) for kind in zip(*each, strict=True)]
 
 
 @contextmanager

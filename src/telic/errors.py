@@ -53,15 +53,17 @@ def expect_one_of(known: Collection[str], /, **given: Any) -> None:
 def expect_at_least(low: float, /, **given: Any) -> None:
     """Raise InputError unless each of the parameters given is a finite number, `low` or more."""
     for parameter, value in given.items():
-        if not isinstance(value, Real) or not low <= float(value) < math.inf:
-            raise InputError(f"{parameter} is {value!r}, expected a number >= {low:g}.")
+        known = isinstance(value, Real)
+        if not (known and low <= value < math.inf):
+            raise InputError(f"{parameter} is {value!r}, expected a finite number >= {low:g}.")
 
 
 def expect_above(low: float, /, **given: Any) -> None:
     """Raise InputError unless each of the parameters given is a finite number above `low`."""
     for parameter, value in given.items():
-        if not isinstance(value, Real) or not low < float(value) < math.inf:
-            raise InputError(f"{parameter} is {value!r}, expected a number > {low:g}.")
+        known = isinstance(value, Real)
+        if not (known and low < value < math.inf):
+            raise InputError(f"{parameter} is {value!r}, expected a finite number > {low:g}.")
 
 
 def warn_unconverged(message: str, *, stacklevel: int) -> None:

@@ -200,7 +200,7 @@ def test_an_elastic_net_drops_columns():
         ({"solver": "spam", "solver_options": {"speed": 9}}, "speed"),
         ({"beta": -1}, "beta is -1"),
         ({"beta": np.nan}, "beta is nan"),
-        ({"beta": None}, "beta is None, expected a number >= 0"),
+        ({"beta": None}, "beta is None, expected a finite number >= 0"),
         ({"threshold": "half"}, "threshold: 'half'"),
         ({"threshold": ("cost", 0)}, "the cost of a missed positive must be a finite number > 0"),
         ({"threshold": ("top_k", 0)}, "the number of rows to call must be a finite number > 0"),

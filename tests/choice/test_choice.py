@@ -248,7 +248,7 @@ def test_bad_parameters_are_named():
             (lambda x: gap_bound(choices, fitted, l2=x), "l2"),
             (lambda x: fit_groups(choices, l2=1.0, tol=x), "tol"),
         ):
-            with pytest.raises(InputError, match=f"{name} is {value}, expected a number >"):
+            with pytest.raises(InputError, match=f"{name} is {value}, expected a finite number >"):
                 call(value)
     with pytest.raises(InputError, match=r"center has shape \(2, 3\), expected \(3,\) or \(4, 3\)"):
         fit_groups(choices, l2=1.0, center=np.zeros((2, 3)))

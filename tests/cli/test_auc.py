@@ -67,7 +67,7 @@ def test_numbers_out_of_range_are_refused(table, model, words):
 
 def test_a_ridge_weight_below_0_is_refused_before_anything_is_computed(table, tmp_path):
     named = ["--label", "fraud", "--drop", "id", "--report", tmp_path / "page.html"]
-    with pytest.raises(InputError, match=r"beta is -1\.0, expected a number > 0"):
+    with pytest.raises(InputError, match=r"beta is -1\.0, expected a finite number > 0"):
         run("diagnose", table, *named, "--beta", -1)
 
 

@@ -121,8 +121,12 @@ def test_the_intervals_cover_the_true_auc(distance, true, n):
         ([0, 1], [np.nan, 0.2], "row 0 is NaN"),
         ([0, 1], [0.1], "shapes"),
         ([0, 1], ["low", "high"], "scores: cannot be read as numbers"),
-        ([0, 1, 1], np.ma.array([1.0, 2.0, 0.0], mask=[0, 0, 1]), "scores: 1 values are masked"),
-        (np.ma.array([0, 1, 1], mask=[0, 0, 1]), [1.0, 2.0, 0.0], "y: 1 values are masked"),
+        (
+            [0, 1, 1],
+            np.ma.array([1.0, 2.0, 0.0], mask=[0, 0, 1]),
+            "scores is a masked array with 1 ",
+        ),
+        (np.ma.array([0, 1, 1], mask=[0, 0, 1]), [1.0, 2.0, 0.0], "y is a masked array with 1 "),
     ],
 )
 def test_bad_input_is_named(y, scores, message):
@@ -132,7 +136,7 @@ def test_bad_input_is_named(y, scores, message):
 
 def test_bad_weights_are_named():
     for weight in (["a", "b"], np.ma.array([1.0, 2.0], mask=[0, 1])):
-        with pytest.raises(InputError, match=r"sample_weight: (cannot be|1 values are masked)"):
+        with pytest.raises(InputError, match="sample_weight(: cannot be| is a masked array)"):
             roc_auc([0, 1], [1.0, 2.0], sample_weight=weight)
 
 

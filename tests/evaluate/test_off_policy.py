@@ -172,6 +172,11 @@ def test_an_arm_in_which_people_search_more_has_right_propensities():
     assert found.value == pytest.approx(1)
 
 
+def test_an_enormous_weight_leaves_an_interval_about_its_value():
+    found = mean_weight(np.array([1e-100, 0.5, 0.5]), np.full(3, 0.5), np.arange(3))
+    assert 0 <= found.low < found.value < found.high < np.inf
+
+
 def test_weights_that_are_one_or_nothing_have_an_interval():
     user = np.array([0, 0, 1, 2])
     always = mean_weight(np.full(4, 0.5), np.full(4, 0.5), user)

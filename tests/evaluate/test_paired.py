@@ -115,7 +115,7 @@ def test_users_are_resampled_not_items():
     [
         ([], [], "hold no item"),
         (["x", "y"], [0, 1], "a: cannot be read as numbers"),
-        (np.ma.array([1.0, 2.0], mask=[0, 1]), [0, 1], "a: 1 values are masked"),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), [0, 1], "a is a masked array with 1 "),
         ([1.0, 2.0], np.array(["ada", None], object), "group: labels of several kinds"),
     ],
 )

@@ -69,5 +69,5 @@ def test_both_five_by_two_tests_are_two_sided_and_see_the_sign():
 
 @pytest.mark.parametrize("ratio", [-0.05, np.nan, np.inf])
 def test_a_share_of_test_rows_that_cannot_be_is_refused(ratio):
-    with pytest.raises(InputError, match=r"test_over_train is .*, expected a number >= 0"):
+    with pytest.raises(InputError, match=r"test_over_train is .*, expected a finite number >= 0"):
         nadeau_bengio([0.1, 0.2, 0.3], test_over_train=ratio)

@@ -76,7 +76,7 @@ REFUSED = {
     "no tuple": (lambda: tuple_risk(np.array([])), "risk of an empty table is not defined"),
     "no folder for pieces": (
         lambda: list(risks(NETWORK, executor=Local())),
-        "with an executor, name a folder for the links",
+        "with an engine of telic.scale, name a folder for the links",
     ),
     "powers of one": (step("bin", base=1.0), "base is 1.0, expected at least 1.001"),
     "counts by powers of one": (
@@ -135,7 +135,10 @@ REFUSED = {
     "no value": (lambda: bootstrap_interval(np.array([])), "no values to draw from"),
     "a value that is none": (lambda: bootstrap_interval(np.array([1, np.nan])), "values: some are"),
     "a level in per cent": (lambda: bootstrap_interval(np.ones(2), level=95), "level: 95"),
-    "no draw": (lambda: bootstrap_interval(np.ones(2), draws=0), "draws is 0, expected a number"),
+    "no draw": (
+        lambda: bootstrap_interval(np.ones(2), draws=0),
+        "draws is 0, expected a finite number",
+    ),
     "a loss that is none": (
         lambda: utility_loss(NETWORK, NETWORK).total({"joy": 1.0}),
         "utility: 'joy' is no loss. Losses are",

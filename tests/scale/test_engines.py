@@ -611,9 +611,25 @@ def power(exponent):
     unset = 1
 
 
+def through(container):
+    """A maker of functions that call themselves by what holds them."""
+
+    def made(factor):
+        def raised(part):
+            return held[0](part) * factor
+
+        held = container(raised)
+        return raised
+
+    return made
+
+
 @pytest.mark.parametrize(
     "made",
     [
+        through(lambda function: [function]),
+        through(lambda function: {0: function}),
+        through(lambda function: {0: partial(function)}),
         lambda factor: lambda part: part * factor,
         lambda factor: lambda part, factor=factor: part * factor,
         lambda factor: lambda part, *, factor=factor: part * factor,

@@ -181,7 +181,7 @@ def descend(
 def _check_l2(l2: float) -> None:
     if not 0 < l2 < np.inf:
         raise InputError(
-            f"l2 is {l2}, expected a number > 0: without it the optimum need not exist."
+            f"l2 is {l2}, expected a finite number > 0: without it the optimum need not exist."
         )
 
 

@@ -32,6 +32,6 @@ def refuse_masked(name: str, values: ArrayLike) -> None:
     """Raise InputError if some of the values are masked."""
     if np.ma.is_masked(values):
         raise InputError(
-            f"{name}: {np.ma.count_masked(values)} values are masked, and would be used all the "
-            "same. Drop them or fill them in (.filled)."
+            f"{name} is a masked array with {np.ma.count_masked(values)} values masked, which "
+            "would be used all the same. Drop them or fill them in (.filled)."
         )

@@ -188,14 +188,15 @@ def mean_weight(
     """
     _, weight, codes = _weights(np.ones(len(propensity)), propensity, target, group)
     each = np.bincount(codes, weight) / np.bincount(codes)
-    value, groups, most = float(each.mean()), len(each), weight.max()
+    value, groups, most = float(each.mean()), len(each), float(weight.max())
     found = _with_interval(value, (each - value) / groups, _effective(weight), groups, level)
-    if groups < 2 or not most:
+    if groups < 2 or not most or not np.isfinite(found.high):
         return found
     # As many items of a share have a half width like that of `found`.
     z, half = scipy.stats.norm.ppf(0.5 + level / 2), found.high - value
-    items = z**2 * value * (most - value) / half**2 if half else np.inf
-    share, items = min(value / most, 1.0), float(np.clip(items, 1, len(weight)))
+    share = min(value / most, 1.0)
+    items = share * (1.0 - share) * (z * most / half) ** 2 if half else np.inf
+    items = float(np.clip(items, 1, len(weight)))
     low, high = wilson_interval(share, items, level=level)
     return replace(found, low=low * most, high=high * most)
 

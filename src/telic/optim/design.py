@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.rows import Rows, sparse_rows
 
 LARGEST = 1e100
@@ -114,7 +115,7 @@ def as_design(X: Any) -> Design:
     """
     if isinstance(X, Design):
         return X
-    refuse_mask("X", X)
+    refuse_masked("X", X)
     if max(getattr(X, "shape", (0,)), default=0) > np.iinfo(np.int32).max:
         raise InputError(f"X has shape {X.shape}: at most 2147483647 rows and features.")
     if not sparse.issparse(X):
@@ -181,15 +182,6 @@ def _moved(matrix: Any, columns: np.ndarray, centres: np.ndarray) -> Any:
     by_row = matrix.format == "csr"
     by_entry = off[matrix.indices] if by_row else np.repeat(off, np.diff(matrix.indptr))
     return type(matrix)((matrix.data - by_entry, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def refuse_mask(name: str, values: Any) -> None:
-    """Refuse a masked array: NumPy would go on with the numbers under the mask."""
-    if np.ma.is_masked(values):
-        raise InputError(
-            f"{name} is a masked array with {np.ma.count_masked(values)} values masked, which "
-            "would be used all the same. Drop them or fill them in (.filled)."
-        )
 
 
 def check_values(matrix: Any) -> None:

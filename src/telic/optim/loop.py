@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from telic.errors import InputError, warn_unconverged
-from telic.optim.design import refuse_mask
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.problem import Problem
 
 
@@ -198,7 +198,7 @@ def certify(problem: Problem, coef: Any, intercept: float = 0.0) -> tuple[float,
     >>> round(objective, 4), round(gap, 4)
     (0.21, 0.01)
     """
-    refuse_mask("coef", coef)
+    refuse_masked("coef", coef)
     w = np.asarray(coef, dtype=np.float64)
     if w.shape != (problem.design.d,) or not np.isfinite([*w, intercept]).all():
         raise InputError(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim import prox_kernels
-from telic.optim.design import refuse_mask
 
 Blocks = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Where blocks of coordinates start, the coordinates block by block, the weights of their norms."""
@@ -199,7 +199,7 @@ def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -
     >>> float(penalty.value(np.array([3.0, 4.0, -2.0])).round(3))
     9.071
     """
-    refuse_mask("groups", groups)
+    refuse_masked("groups", groups)
     labels = np.asarray(groups)
     if labels.ndim != 1 or labels.size == 0:
         raise InputError(f"groups has shape {labels.shape}, expected one label per feature.")

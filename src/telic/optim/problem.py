@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from telic.errors import InputError, expect_at_least
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim import loss_kernels, row_products
-from telic.optim.design import LARGEST, Design, as_design, refuse_mask
+from telic.optim.design import LARGEST, Design, as_design
 from telic.optim.losses import LogLink, Loss, Tweedie, as_loss
 from telic.optim.offset import without_offset
 from telic.optim.penalties import ElasticNet, Penalty, dual_scales, group_penalty
@@ -287,7 +288,7 @@ def _check_range(loss: LogLink, y: np.ndarray) -> None:
 
 def as_vector(name: str, values: Any, n: int) -> np.ndarray:
     """Check a vector of one number per row."""
-    refuse_mask(name, values)
+    refuse_masked(name, values)
     try:
         is_real = not np.iscomplexobj(values)
         vector = np.ascontiguousarray(values, dtype=np.float64) if is_real else np.empty(0)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from telic.errors import InputError, expect_above, expect_one_of, warn_unconverged
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.auto import choose_method
-from telic.optim.design import refuse_mask
 from telic.optim.loop import Iterate, Record, SolveResult, drive
 from telic.optim.losses import Loss
 from telic.optim.method_facts import Method
@@ -319,7 +319,7 @@ def start_vector(name: str, given: Any, size: int) -> np.ndarray:
     """Return a copy of where to start, or zeros; refuse what is not so many finite numbers."""
     if given is None:
         return np.zeros(size)
-    refuse_mask(name, given)
+    refuse_masked(name, given)
     try:
         start = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Self
 
-import numpy as np
-
 NO_ROWS = "none"
 """What stands in place of rows where a table has none: an empty grid looks like a fault."""
 
@@ -164,7 +162,7 @@ def shown(value: Any, form: str = "") -> str:
         return "—"
     if isinstance(value, str):
         return value
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool) or getattr(value, "dtype", None) == "bool":
         return "yes" if value else "no"
     if "{" in form:
         scale, form = ("100 ", form[4:]) if form.startswith("100 ") else ("", form)

@@ -84,9 +84,10 @@ class Executor(ABC):
             an address such as ``s3://bucket/job``. A result gets its name when it is whole, so an
             attempt may be repeated, and the same job goes on where it ended. It is the same by the
             function's name, what is bound to it (by `functools.partial`, as a default or as a
-            variable around it), and the partitions: take another folder after a change of the
-            function's code, or of a file that partitions name without its state
-            (`telic.scale.row_ranges` has it).
+            variable around it), and the partitions. What of these cannot be pickled, such as a
+            lock, makes each call another job. Take another folder after a change of the function's
+            code, or of a file that partitions name without its state (`telic.scale.row_ranges` has
+            it).
         ending : str
             Of the files' names, such as ``".parquet"``.
         skip_bad : bool

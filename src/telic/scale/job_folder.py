@@ -71,7 +71,7 @@ def mapped_folder(work: str | Place | None, what: str) -> Path:
         If there is none, or it is an address on object storage.
     """
     if work is None:
-        raise InputError(f"work: with an executor, name a folder for {what}.")
+        raise InputError(f"work: with an engine of telic.scale, name a folder for {what}.")
     refuse_remote(work, "work", f"{what} are mapped")
     return Path(str(work)).absolute()  # a worker has a working folder of its own
 
@@ -96,16 +96,17 @@ def identity(function: Callable[..., Any], partitions: Sequence[Any]) -> str:
 
 def _tell(update: Callable[[bytes], None], value: Any, within: tuple[Any, ...] = ()) -> None:
     """Tell a hash all of a value; `within` are the functions that it is bound to."""
+    tell = functools.partial(_tell, update, within=within)
     if isinstance(value, functools.partial):
-        _tell(update, value.func)
+        tell(value.func)
         for part in (*value.args, *sorted(value.keywords.items())):
-            _tell(update, part)
+            tell(part)
     elif isinstance(value, np.ma.MaskedArray):
-        _tell(update, [np.ma.getdata(value), np.ma.getmaskarray(value)])
+        tell([np.ma.getdata(value), np.ma.getmaskarray(value)])
     elif isinstance(value, np.ndarray):
         update(f"{value.dtype}{value.shape}".encode())
         if value.dtype.hasobject:
-            _tell(update, value.tolist())
+            tell(value.tolist())
         else:
             update(np.ascontiguousarray(value).tobytes())
     elif isinstance(value, pa.Table | pa.RecordBatch | pa.ChunkedArray | pa.Array):
@@ -116,14 +117,14 @@ def _tell(update: Callable[[bytes], None], value: Any, within: tuple[Any, ...] =
                 writer.write_table(table)
             update(stream.getvalue())
     elif isinstance(value, Mapping):
-        _tell(update, list(value.items()))
+        tell(list(value.items()))
     elif isinstance(value, tuple | list):
         update(f"({len(value)}".encode())
         for part in value:
-            _tell(update, part)
+            tell(part)
     elif is_dataclass(value) and not isinstance(value, type):
         for part in fields(value):
-            _tell(update, getattr(value, part.name))
+            tell(getattr(value, part.name))
     elif hasattr(value, "indptr"):  # a sparse matrix; its columns may be another one's rows
         for part in (
             getattr(value, "format", ""),
@@ -132,12 +133,12 @@ def _tell(update: Callable[[bytes], None], value: Any, within: tuple[Any, ...] =
             value.indices,
             value.data,
         ):
-            _tell(update, part)
+            tell(part)
     elif callable(value) and hasattr(value, "__qualname__"):
         update(name_of(value).encode())
         owner = getattr(value, "__self__", None)
         if not inspect.ismodule(owner):  # as a builtin function has
-            _tell(update, owner)
+            tell(owner)
         if all(value is not function for function in within):  # one may call itself
             for part in _bound(value):
                 _tell(update, part, (*within, value))

@@ -104,7 +104,7 @@ def test_bad_shards_are_named():
     with pytest.raises(InputError, match="shard 1: X contains NaN or infinity at row 4, column 2"):
         consensus_admm([(X, y), (broken, y)], **terms)
     for name, value in (("tol", -1.0), ("max_rounds", np.nan), ("passes", np.inf)):
-        with pytest.raises(InputError, match=f"{name} is {value!r}, expected a number >= 0"):
+        with pytest.raises(InputError, match=f"{name} is {value!r}, expected a finite number >= 0"):
             consensus_admm([(X, y)], **terms, **{name: value})
     wide = sparse.csr_matrix((2, 2001))
     with pytest.raises(InputError, match="2001 features; the consensus form takes up to 2000"):

@@ -99,6 +99,11 @@ def test_the_units_of_features_change_no_graph():
         np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6)
 
 
+def test_a_feature_far_from_zero_is_in_the_graph():
+    X = np.random.default_rng(0).normal(size=(50, 3)) + np.array([1e11, 0, 0])
+    assert 0 in feature_graphs.knn(X, neighbors=1).edges
+
+
 def test_one_feature_that_varies_gives_no_graph():
     X = np.ones((20, 2))
     X[:, 0] = np.arange(20)
@@ -238,9 +243,9 @@ def test_a_bad_graph_is_named(edges, weights, message):
         ({"graph": feature_graphs.chain(6), "edge_weights": [1.0]}, "this graph has its own"),
         ({"graph": feature_graphs.chain(4)}, "graph has 4 features, X has 6"),
         ({"graph": "ring"}, "graph is 'ring', expected one of glasso, knn, chain, or edges"),
-        ({"gamma": -1.0}, "gamma is -1.0, expected a number >= 0"),
-        ({"l1": np.inf}, "l1 is inf, expected a number >= 0"),
-        ({"l2": np.nan}, "l2 is nan, expected a number >= 0"),
+        ({"gamma": -1.0}, "gamma is -1.0, expected a finite number >= 0"),
+        ({"l1": np.inf}, "l1 is inf, expected a finite number >= 0"),
+        ({"l2": np.nan}, "l2 is nan, expected a finite number >= 0"),
     ],
 )
 def test_what_a_fused_estimator_cannot_use_is_named(settings, message):
@@ -262,7 +267,7 @@ def test_a_graph_may_be_given_whole_by_its_edges_or_by_its_name():
         assert model.edges_.tolist() == graph.edges.tolist()
         np.testing.assert_array_equal(model.coef_, named.coef_)
     assert len(graph.edges) < 15
-    with pytest.raises(InputError, match="neighbors is 0, expected a number >= 1"):
+    with pytest.raises(InputError, match="neighbors is 0, expected a finite number >= 1"):
         feature_graphs.knn(X, neighbors=0)
 
 

@@ -291,7 +291,7 @@ def test_an_interrupted_run_returns_its_last_complete_stage(solved):
         ({"l1": np.ones(4)}, r"l1 has shape \(4,\)"),
         ({"g": separable(4, l1=1.0)}, "g is for 4 entries, expected 5: the rows of A"),
         ({"g": separable(5, l1=1.0), "B": np.ones((5, 2))}, "expected 2: the columns of B"),
-        ({"perturbation": -0.1}, "perturbation is -0.1, expected a number >= 0"),
+        ({"perturbation": -0.1}, "perturbation is -0.1, expected a finite number >= 0"),
         ({"tol": -1.0}, "tol is -1.0, max_passes .* expected >= 0, > 0 and > 0"),
         ({"max_passes": 0}, "max_passes 0, .* expected >= 0, > 0 and > 0"),
         ({"max_seconds": 0.0}, r"max_seconds 0.0: expected >= 0, > 0 and > 0"),

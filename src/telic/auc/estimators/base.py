@@ -16,8 +16,9 @@ from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import choose_threshold
 from telic.errors import DivergedError, InputError, expect_at_least
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.evaluate.classification import roc_auc
-from telic.optim.design import check_values, refuse_mask
+from telic.optim.design import check_values
 from telic.optim.estimators.linear import example_weights
 
 LEAST_SHARE = 1e-9
@@ -157,8 +158,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Matrix, y: Any = "no_validation", *, reset: bool = True) -> Any:
         """Return X, or X and y, as scikit-learn checks them; what is not finite is located."""
-        refuse_mask("X", X)
-        refuse_mask("y", y)
+        refuse_masked("X", X)
+        refuse_masked("y", y)
         if not isinstance(y, str):
             labels = np.asarray(y)
             bad = labels != labels  # true of NaN alone
@@ -229,7 +230,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC on the given rows (not the accuracy)."""
-        refuse_mask("y", y)
+        refuse_masked("y", y)
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:

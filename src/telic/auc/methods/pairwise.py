@@ -139,14 +139,14 @@ def pairwise(
     rng : numpy.random.Generator
         Draws the pairs of the logistic loss.
 
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
+
     Returns
     -------
     Solution
         Each evaluation of the objective and its gradient is a pass. The gap is that to the hinge
         itself, what the rounded corner can hide included; it is NaN for a range from a > 0, and
         `converged` is None for any partial range.
-
-    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
     """
     _refuse(loss, fpr, min_tpr, beta)
     smooth = (*fpr, min_tpr) == (0, 1, 0)

@@ -98,13 +98,13 @@ def spam(
     rng : numpy.random.Generator
         Draws the rows, with replacement.
 
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0 except for
+    ``step="sqrt"``.
+
     Returns
     -------
     Solution
         The last iterate. Its gap is bounded, but no rule stops by it.
-
-    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0 except for
-    ``step="sqrt"``.
     """
     check_step(step, beta)
     view, rows = centred(X, positive, center, weight), as_rows(X)

@@ -53,12 +53,12 @@ def spdam(
     rng : numpy.random.Generator
         Shuffles the rows of each pass.
 
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
+
     Returns
     -------
     Solution
         Memory is n numbers beside the rows: not a streaming method.
-
-    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
     """
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; SPDAM needs a strongly convex penalty, beta > 0.")

@@ -64,12 +64,12 @@ def vrspam(
         Rows are drawn in proportion to it; a row of weight 2 counts as two.
     rng : numpy.random.Generator
 
+    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
+
     Returns
     -------
     Solution
         The last iterate of the last stage.
-
-    Other parameters as in `telic.auc.methods.exact.conjugate_gradient`; beta > 0.
     """
     if beta <= 0:
         raise InputError(f"beta: {beta!r}; VRSPAM needs a strongly convex penalty, beta > 0.")

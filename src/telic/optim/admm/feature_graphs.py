@@ -13,7 +13,8 @@ from sklearn.linear_model import Lasso
 from sklearn.neighbors import NearestNeighbors
 
 from telic.errors import InputError, expect_at_least
-from telic.optim.design import refuse_mask
+from telic.evaluate.checked_numbers import refuse_masked
+from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
 
 GLASSO_UP_TO = 300
@@ -68,8 +69,8 @@ def as_graph(size: int, edges: Any, weights: Any = None) -> Graph:
     >>> as_graph(3, [[0, 1], [2, 1]]).edges.tolist()
     [[0, 1], [1, 2]]
     """
-    refuse_mask("edges", edges)
-    refuse_mask("weights", weights)
+    refuse_masked("edges", edges)
+    refuse_masked("weights", weights)
     given = np.asarray(edges)
     if given.size == 0:
         raise InputError("the graph has no edges: nothing would be fused. Give at least one edge.")
@@ -263,7 +264,7 @@ def _standardised(X: Any, sample_weight: Any = None) -> tuple[np.ndarray, np.nda
     largest = np.abs(dense).max(axis=0)
     dense = (dense - np.average(dense, axis=0, weights=weight)) * np.sqrt(weight)[:, None]
     norms = np.linalg.norm(dense, axis=0)
-    varying = np.flatnonzero(norms > 1e-10 * largest * np.sqrt(weight.sum()))
+    varying = np.flatnonzero(norms > ROUNDING * largest * np.sqrt(weight.sum()))
     if varying.size < 2:
         raise InputError(
             f"fewer than two features vary (n_samples={len(dense)}): X gives no graph."

@@ -87,8 +87,8 @@ class AdmmResult:
     history: list[AdmmRecord] = field(repr=False)
 
 
-class Made(NamedTuple):
-    """How points are made."""
+class MethodSettings(NamedTuple):
+    """The method that makes the points, and what it uses."""
 
     method: str
     rho: float
@@ -99,7 +99,7 @@ class Made(NamedTuple):
 def drive(
     problem: AdmmProblem,
     points: Iterator[Point],
-    made: Made,
+    settings: MethodSettings,
     *,
     start: Point,
     zero: float,
@@ -126,8 +126,9 @@ def drive(
     InputError
         If the method diverges; the message names a safe step size.
     """
-    began, certifier = time.perf_counter(), Certifier(problem)
-    method, rho, step_size, safe_step = made
+    certifier = Certifier(problem)
+    method, rho, step_size, safe_step = settings
+    began = time.perf_counter()
     record, start = _look(certifier, start, 0, 0.0)
     diverged = 1e6 * max(zero, np.nan_to_num(abs(record.objective_y), posinf=0.0))
     history, best = [record], _copy(start)

@@ -7,9 +7,10 @@ import numpy as np
 from scipy import sparse
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.kernels import kernel
 from telic.optim.admm.separable_penalty import Separable
-from telic.optim.design import as_design, refuse_mask
+from telic.optim.design import as_design
 from telic.optim.loss_kernels import loss_gradient, loss_value
 from telic.optim.losses import Loss
 from telic.optim.problem import Problem, make_problem
@@ -274,7 +275,7 @@ def make_admm_problem(
             f"g is for {g.l1.size} entries, expected {columns}: "
             + ("the rows of A." if B is None else "the columns of B.")
         )
-    refuse_mask("c", c)
+    refuse_masked("c", c)
     c = np.zeros(k) if c is None else np.asarray(c, dtype=np.float64)
     if c.shape != (k,) or not np.isfinite(c).all():
         raise InputError(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from telic.errors import InputError
-from telic.optim.design import refuse_mask
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.penalties import soft
 
 ROUNDING = 1e-9
@@ -82,7 +82,7 @@ def separable(
     given = {"l1": l1, "l2": l2, "low": low, "high": high}
     vectors = {}
     for name, value in given.items():
-        refuse_mask(name, value)
+        refuse_masked(name, value)
         vector = np.asarray(value, dtype=np.float64)
         if vector.shape not in ((), (size,)):
             raise InputError(

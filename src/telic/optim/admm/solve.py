@@ -17,7 +17,7 @@ from telic.optim.admm.defaults import (
     metric_of,
 )
 from telic.optim.admm.duality_gap import origin_of
-from telic.optim.admm.loop import AdmmRecord, AdmmResult, Made, Point, drive
+from telic.optim.admm.loop import AdmmRecord, AdmmResult, MethodSettings, Point, drive
 from telic.optim.admm.methods.newton import multipliers
 from telic.optim.admm.methods.steps import State, make_steps
 from telic.optim.admm.problem import AdmmProblem, make_admm_problem
@@ -230,7 +230,7 @@ def solve_admm(
         return drive(
             problem,
             map(as_given, points),
-            Made(method, float(rho), float(eta), safe),
+            MethodSettings(method, float(rho), float(eta), safe),
             start=as_given(Point(x, state.y.copy(), u / factor, 0)),
             zero=zero,
             tol=tol,

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from telic.errors import InputError, expect_one_of
-from telic.optim.design import refuse_mask
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.estimators.linear import (
     Linear,
     check_solver,
@@ -318,7 +318,7 @@ def checked_offset(classes: np.ndarray, offset: Any, n: int) -> np.ndarray | Non
             f"offset has shape {np.shape(offset)}, expected {shape}: a number for each row of X "
             "and each class, in the order of classes_."
         )
-    refuse_mask("offset", offset)
+    refuse_masked("offset", offset)
     columns = [as_vector("offset", column, n) for column in np.asarray(offset).T]
     return np.ascontiguousarray(np.transpose(columns))
 

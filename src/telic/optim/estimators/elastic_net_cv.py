@@ -10,7 +10,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from telic.errors import InputError
-from telic.optim.design import as_design, refuse_mask
+from telic.evaluate.checked_numbers import refuse_masked
+from telic.optim.design import as_design
 from telic.optim.estimators.elastic_net_classifier import (
     ElasticNetClassifier,
     checked_offset,
@@ -52,7 +53,7 @@ class _PathCV(Linear):
         alphas_of maps (problem, ratio) to a decreasing grid; fitted makes an estimator from
         (results, classes).
         """
-        refuse_mask("offset", offset)
+        refuse_masked("offset", offset)
         offset = None if offset is None else np.asarray(offset)
         check_solver(self)
         ratios = _numbers(np.atleast_1d(self.l1_ratio))
@@ -382,7 +383,7 @@ def _is_length(grid: Any) -> bool:
 
 def _numbers(grid: Any) -> np.ndarray:
     """Return a grid that is given by its values; empty for what is none."""
-    refuse_mask("the grid", grid)
+    refuse_masked("the grid", grid)
     try:
         values = np.asarray(grid, dtype=float)
     except (TypeError, ValueError):

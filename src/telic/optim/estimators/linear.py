@@ -11,15 +11,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from telic.errors import InputError, expect_one_of
-from telic.optim.design import refuse_mask
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.loop import SolveResult
 from telic.optim.solver import METHODS, check_stop, minimize
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return `validate_data` in the formats of the solvers; a mask, which it drops, is refused."""
-    refuse_mask("X", X)
-    refuse_mask("y", y)
+    refuse_masked("X", X)
+    refuse_masked("y", y)
     return validate_data(
         estimator, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), **options
     )
@@ -130,7 +130,7 @@ MOST_WEIGHT = 1e100
 
 def example_weights(class_weight: Any, y: Any, sample_weight: Any) -> np.ndarray:
     """Return sample weights times class weights; ones where neither is given."""
-    refuse_mask("sample_weight", sample_weight)
+    refuse_masked("sample_weight", sample_weight)
     try:
         weights = np.asarray(1.0 if sample_weight is None else sample_weight, np.float64)
     except (TypeError, ValueError) as error:

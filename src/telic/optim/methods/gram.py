@@ -47,12 +47,12 @@ def gram(
     Groups are handled as blocks, by proximal gradient steps with the block's own Lipschitz
     constant.
 
+    `problem`, `coef` and `intercept` are as in `telic.optim.methods.asbcd.asbcd`.
+
     Raises
     ------
     InputError
         If there are more than `LARGEST_D` features.
-
-    Parameters as in `telic.optim.methods.asbcd.asbcd`.
     """
     n, d = problem.design.n, problem.design.d
     if d > LARGEST_D:

@@ -38,12 +38,12 @@ def prox_newton(
     data, `anderson.descend_columns` does without it, on a set of at most twice the support; for
     groups nothing does.
 
+    `problem`, `coef` and `intercept` are as in `telic.optim.methods.asbcd.asbcd`.
+
     Raises
     ------
     InputError
         If the groups in use hold more features than a matrix is kept for.
-
-    Parameters as in `telic.optim.methods.asbcd.asbcd`.
     """
     columns, threads = problem.design.columns, problem.threads
     gram = WorkingGram(problem)

@@ -132,7 +132,7 @@ def recognition_tables(name: str, found: Found) -> list[Table]:
         [
             [words, classifier, *ours, *(v / 100 for v in published[words, place]), nothing]
             for words in (DE_FACTO, MEAN)
-            for place, (classifier, one) in enumerate(classifiers.items())
+            for place, (classifier, one) in zip(range(4), classifiers.items(), strict=True)
             for ours, nothing in [
                 (one["scores"][words], one["shuffled_f1"])
                 if words == DE_FACTO

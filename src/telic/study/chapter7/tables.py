@@ -180,7 +180,7 @@ def real_table(found: dict[str, dict[str, Any]], targets: int, users: int) -> Ta
             *(by_distance[-1][key] for key in ("unique_wrong", "empty")),
         ]
         for names, each in found.items()
-        for by_distance in each["scores"]
+        for (by_distance,) in [each["scores"]]
     ]
     return Table(
         f"Precision of DeHIN, percent: {targets:,} targets among {users:,} users", columns, rows
