@@ -81,8 +81,9 @@ def test_a_suggestion_beyond_the_prefix_is_whole(box, tmp_path):
         assert second.relevance == pytest.approx(np.log1p(50))
         assert texts(completer.suggest("iphone", show=2)) == ["iPhone case", "Apple iPhone 14"]
         assert len(completer.suggest("")) == len(TITLES)
-    with pytest.raises(InputError, match="show is -1, expected an integer >= 0"):
-        box.suggest("iphone", show=-1)
+    for show in (-1, 1.5, "3", None):
+        with pytest.raises(InputError, match=f"show is {show!r}, expected an integer >= 0"):
+            box.suggest("iphone", show=show)
 
 
 def test_a_submission_of_one_teaches_history_and_feedback_goes_on(box):

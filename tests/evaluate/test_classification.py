@@ -136,7 +136,7 @@ def test_bad_input_is_named(y, scores, message):
 
 def test_bad_weights_are_named():
     for weight in (["a", "b"], np.ma.array([1.0, 2.0], mask=[0, 1])):
-        with pytest.raises(InputError, match="sample_weight(: cannot be| is a masked array)"):
+        with pytest.raises(InputError, match=r"sample_weight(: cannot be| is a masked array)"):
             roc_auc([0, 1], [1.0, 2.0], sample_weight=weight)
 
 

@@ -131,7 +131,8 @@ def test_users_whose_tenant_has_no_key_are_said(completer, settings, keys, caplo
     """A log without tenants, and a key for `shop`: its users would be told apart from the log's."""
     kept = replace(settings, keys=str(keys[0]))
     ada = completer.user()
-    create_app(replace(completer, users={"shop:ada": ada, "ada": ada}), kept)
+    create_app(replace(completer, users={"shop:ada": ada, "ada": ada, "urn:1": ada}), kept)
+    assert "no key (default, urn)" in caplog.text
     assert "nobody is shown their histories" in caplog.text
     assert "tenant 'default'" in caplog.text
     caplog.clear()

@@ -215,6 +215,8 @@ def test_the_log_quotes_no_error():
     assert (first, second) == ("a keystroke went wrong", "KeyError")
     assert "test_swap.py" in PlainLines().format(record)
     assert "secret" not in PlainLines().format(record)
+    record.exc_info, record.exc_text = (None, None, None), None
+    assert PlainLines("%(message)s").format(record).strip() == "a keystroke went wrong"
 
 
 @pytest.mark.usefixtures("loggers")
@@ -234,10 +236,11 @@ def loggers():
     named = [
         logging.getLogger(each) for each in ("telic.serve", "uvicorn", "asyncio", "sqlalchemy")
     ]
-    before = [(each.handlers[:], each.level, each.propagate) for each in named]
+    before = [(each.handlers[:], each.filters[:], each.level, each.propagate) for each in named]
     yield named
-    for each, (handlers, level, propagate) in zip(named, before, strict=True):
-        each.handlers[:], each.level, each.propagate = handlers, level, propagate
+    for each, (handlers, filters, level, propagate) in zip(named, before, strict=True):
+        each.handlers[:], each.filters[:] = handlers, filters
+        each.level, each.propagate = level, propagate
 
 
 @pytest.mark.parametrize("as_json", [True, False])
@@ -248,6 +251,29 @@ def test_the_logs_settings_are_ones(settings, as_json, capsys, loggers):
     lines = capsys.readouterr().err.splitlines()
     said = [json.loads(line)["message"] if as_json else line.split()[-1] for line in lines]
     assert said == ["said"] * len(loggers)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.usefixtures("loggers")
+def test_the_log_quotes_no_error_that_nobody_awaited(settings, as_json, capsys):
+    async def fail(query):
+        raise ValueError(query)
+
+    async def forget():
+        task = asyncio.create_task(fail("secret query"))
+        await asyncio.sleep(0)
+        del task
+        gc.collect()
+        asyncio.get_running_loop().call_soon(lambda query: {}[query], "secret (query)")
+        await asyncio.sleep(0.01)
+
+    logging.config.dictConfig(log_config(replace(settings, log_json=as_json)))
+    asyncio.run(forget())
+    said = capsys.readouterr().err
+    assert "Task exception was never retrieved" in said
+    assert "Exception in callback" in said
+    assert "ValueError" in said
+    assert "secret" not in said
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -158,6 +158,7 @@ def test_a_part_of_a_log_of_both_kinds_may_hold_one(rows, tmp_path, monkeypatch,
         ({"query": ["ten", None, "ten"]}, "row 2: column 'query': is null"),
         ({"keystrokes": [[]] * 3}, "row 1: column 'keystrokes': is empty"),
         ({"teams": [None, None, "1x"]}, "teams: expected 0 or 1"),
+        ({"arm": [None] * 3, "teams": [None] * 3}, "no list was interleaved"),
     ],
 )
 def test_the_command_says_where_a_table_is_none(changes, message, tmp_path, monkeypatch, capsys):
@@ -447,9 +448,10 @@ def test_what_is_typed_in_full_is_nobodys_pick(completer, tmp_path):
     table = interleaved(completer, tmp_path / "whole", lambda shown: shown[0], ("so", "soup"))
     found = judge_interleaving(table)  # it was in the list, and was not taken from it
     assert (found.static, found.model) == (0, 0)
-    table = pa.table({"user": ["a"]})
     with pytest.raises(InputError, match="no list was interleaved"):
-        judge_interleaving(table)
+        judge_interleaving(pa.table({"user": ["a"]}))
+    with pytest.raises(InputError, match="teams: expected 0 or 1"):
+        judge_interleaving(pa.table({"teams": [10]}))  # which numbers cannot tell from 010
 
 
 @pytest.mark.parametrize("changes", [{"record": ""}, {"control": 0.1}, {"interleave": 1.5}])

@@ -78,10 +78,12 @@ def create_app(
             "the model tells no tenants apart: what it suggests, it suggests to all %d of them",
             len(access.tenants),
         )
-    if access.tenants and not {tenant_of(user) for user in completer.users} <= {*access.tenants}:
+    keyless = {tenant_of(user) for user in completer.users if access.tenants} - {*access.tenants}
+    if keyless:
         _log.warning(
-            "the model knows users of tenants that have no key: nobody is shown their histories; "
-            "users of a log without tenants are those of tenant %r",
+            "the model knows users of tenants that have no key (%s): nobody is shown their "
+            "histories; users of a log without tenants are those of tenant %r",
+            ", ".join(sorted(keyless)[:3]) + (", …" if len(keyless) > 3 else ""),
             DEFAULT,
         )
     store = Store(

@@ -157,7 +157,7 @@ def fit(
     files = [*sources, *([queries] if queries else [])]
     reads = [*files, deny, synonyms]
     check_output(out, kind=KIND, reads=reads, overwrite=overwrite)
-    edited = edits_of(deny, synonyms, keyboard)  # what is wrong with them ends no long fit
+    edited = editors_changes(deny, synonyms, keyboard)  # what is wrong with them ends no long fit
     (score,) = relevances_of([relevance])
     chosen = protocols_of(protocol)
     if len(chosen) > 1:
@@ -196,7 +196,7 @@ def fit(
     _describe(out, completer, as_json=as_json)
 
 
-def edits_of(
+def editors_changes(
     deny: Path | None, synonyms: Path | None, keyboard: str | None
 ) -> "Callable[[Completer], Completer]":
     """Read what an editor says; return what applies it to a completer, once that is fitted."""

@@ -71,12 +71,10 @@ def trial(
     tables = [_recorded(path) for path in recorded]
     table = pa.concat_tables(tables, promote_options="default")
     # A part of a log may have the columns of the whole and nothing in them.
-    arms, teams = (
-        name in table.column_names and table[name].null_count < len(table)
-        for name in ("arm", "teams")
-    )
-    mixed = judge_interleaving(table) if teams else None
-    if mixed and not arms:
+    kinds = [name for name in ("arm", "teams") if name in table.column_names]
+    filled = [name for name in kinds if table[name].null_count < len(table)]
+    mixed = judge_interleaving(table) if "teams" in (filled or kinds) else None
+    if mixed and "arm" not in filled:
         if as_json:
             print_json(mixed.facts())
         else:
@@ -126,5 +124,5 @@ def _recorded(path: Path) -> "pa.Table":
                 f"{path}: has arms, but no column {name!r}. Name what telic completion export-log "
                 "made of a service's records."
             )
-    read_compositions(path)  # says where what is in it is none
+    read_compositions(path)  # names file, row and column of what cannot be read
     return table

@@ -16,7 +16,7 @@ from telic.cli.completion.fit import (
     Keyboard,
     SynonymsFile,
     columns_of,
-    edits_of,
+    editors_changes,
 )
 from telic.cli.completion.options import MinUsers, app
 from telic.cli.console import print_facts
@@ -88,7 +88,7 @@ def serve(
             return Completer.load(sources[0])
         from telic.completion import fit_files  # what fits loads more than what serves
 
-        edited = edits_of(deny, synonyms, keyboard)
+        edited = editors_changes(deny, synonyms, keyboard)
         completer = fit_files(
             *sources, columns=columns_of(column), duplicates=duplicates, min_users=min_users
         )

@@ -7,6 +7,7 @@ reasons for who asks.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -123,9 +124,9 @@ class Composition:
         Raises
         ------
         InputError
-            If the prefix is no str, or `show` is below 0.
+            If the prefix is no str, or `show` no integer from 0.
         """
-        if show < 0:
+        if not isinstance(show, Integral) or show < 0:
             raise InputError(f"show is {show!r}, expected an integer >= 0.")
         return self.listed(prefix, at=at, show=show).suggestions()
 

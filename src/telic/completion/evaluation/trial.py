@@ -232,7 +232,9 @@ def judge_interleaving(compositions: pa.Table) -> InterleavingResult:
         table = compositions.filter(compositions["teams"].is_valid())
     if not len(table):
         raise InputError("no list was interleaved. Serve with --record FOLDER --interleave SHARE.")
-    if not pc.all(pc.match_substring_regex(table["teams"], "^[01]*$")).as_py():
+    kind = table["teams"].type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (text and pc.all(pc.match_substring_regex(table["teams"], "^[01]*$")).as_py()):
         raise InputError("teams: expected 0 or 1 for each suggestion, as a service records them.")
     credit = []
     for place, teams in zip(table["selected"].to_pylist(), table["teams"].to_pylist(), strict=True):

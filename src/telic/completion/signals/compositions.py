@@ -97,7 +97,7 @@ class Compositions(Searches):
         """Return the control in which the apps are another user's: they must be worth nothing.
 
         Compositions before which some app was opened exchange their apps among themselves, within
-        the same part of the split; of whom there is nobody else to get any from has none.
+        the same part of the split; one for which no other user's are left has none.
         Everything else stays.
         """
         other, opened = copy(self), self.opened

@@ -210,7 +210,7 @@ class Searches:
         """Return the control in which each session is another user's: it must be worth nothing.
 
         Submissions that have one before them exchange it among themselves, within the same part
-        of the split; of whom there is nobody else to get one from has none. Everything else stays.
+        of the split; one for which no other user's is left has none. Everything else stays.
         """
         other, whose = copy(self), self._exchanged(self.before >= 0, 1)
         other.before = np.where(whose >= 0, self.before[whose], -1)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import traceback
 from types import TracebackType
 from typing import Any
@@ -13,7 +14,9 @@ class PlainLines(logging.Formatter):
     """Lines for people; of an error its type and places alone: its own text may quote a request."""
 
     def formatException(self, ei: Any) -> str:
-        """Return what is said of an error."""
+        """Return what is said of an error, if there is one."""
+        if ei[0] is None:
+            return ""
         return "\n".join([ei[0].__name__, *(f"  at {place}" for place in _places(ei[2]))])
 
 
@@ -34,6 +37,15 @@ class JsonLines(logging.Formatter):
         return json.dumps(said)
 
 
+class BeforeDetails(logging.Filter):
+    """Ends a message before the first object that it shows, whose text may quote a request."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the record, with less in it."""
+        record.msg, record.args = re.split(r"[\n(<]", record.getMessage())[0].rstrip(": "), ()
+        return True
+
+
 def _places(trace: TracebackType | None) -> list[str]:
     frames = traceback.extract_tb(trace)
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
@@ -49,9 +61,11 @@ def log_config(settings: Settings) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": kind},
+        "filters": {"before details": {"()": BeforeDetails}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "loggers": {
             "telic.serve": {"handlers": ["stderr"], "level": "INFO"},
-            **dict.fromkeys(("uvicorn", "asyncio", "sqlalchemy"), others),
+            **dict.fromkeys(("uvicorn", "sqlalchemy"), others),
+            "asyncio": others | {"filters": ["before details"]},
         },
     }

@@ -24,7 +24,7 @@
 (() => {
   "use strict";
   if (customElements.get("telic-search")) return;
-  const HOME = new URL("..", document.currentScript?.src ?? document.baseURI).href; // a module has no script of its own
+  const HOME = new URL("..", document.currentScript?.src || document.baseURI).href; // a module or a bundle has no script of its own
   const RETRY_MS = [500, 1000, 2000, 4000, 8000];
   const TIMEOUT_MS = 8000;
   const LEAVE_MS = 300;
@@ -45,7 +45,7 @@
   }
 
   /** Return what is searched for: half a character, as typed, goes into no address. */
-  const searchable = (text) => text.trim().toWellFormed();
+  const searchable = (text) => text.trim().replace(/\p{Surrogate}/gu, "\ufffd");
 
   const isObject = (value) => typeof value === "object" && !Array.isArray(value);
 
@@ -203,7 +203,7 @@
       this.heard = element("div", { class: "heard", role: "status" });
       root.append(this.input, this.lost, this.list, this.heard);
       this.again = () => { if (this.composition && this.isOld()) this.ask(); };
-      this.sent = () => { if (this.composition) this.tell(this.value); }; // by the form's own button
+      this.sent = (event) => { if (event.submitter && this.composition) this.leave(); };
       this.listen();
     }
 
@@ -340,7 +340,7 @@
       const typing = this.composition !== null;
       this.composition = null;
       if (this.wrong) this.report(this.wrong);
-      if (typing) this.ask();
+      if (typing && this.isConnected) this.ask();
       else this.show([], this.value);
     }
 
@@ -449,6 +449,12 @@
       this.cancel();
       this.composition = null;
       if (query && !this.wrong && !this.hasAttribute("no-submit")) await this.client.submit(query, composition).catch(() => {});
+    }
+
+    /** A button of the form searched: a page that stays shows no list that waits for its answer. */
+    leave() {
+      this.tell(this.value);
+      this.show([], this.value);
     }
 
     /** Search for a suggestion, or for {text}. */
