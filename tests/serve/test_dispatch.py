@@ -1,4 +1,4 @@
-"""Phrases as answers have them."""
+"""Phrases as answers have them, and answers that are kept."""
 
 import json
 from urllib.parse import quote
@@ -6,8 +6,10 @@ from urllib.parse import quote
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 
 from telic.completion import PrefixIndex
+from telic.serve import create_app
 from telic.serve.requests import dispatch
 
 
@@ -39,3 +41,44 @@ def test_phrases_are_written_once_while_they_are_kept(monkeypatch):
 def test_a_phrase_is_written_in_json_and_as_a_part_of_an_address(text):
     text = text.encode(errors="ignore").decode()
     assert dispatch._written(text) == (json.dumps(text), quote(text, safe=""))
+
+
+def of_desk(client, **given):
+    """What a service answers to a keystroke; the answers that it keeps."""
+    answer = client.get("/suggest", params=given)
+    return answer.json(), client.app.desk._kept.bodies
+
+
+def test_answers_to_nobody_in_particular_are_kept_while_the_list_stays(
+    make_completer, settings, monkeypatch
+):
+    completer = make_completer()
+    app, worked = create_app(completer, settings), []
+    answer = app.desk._answer
+    monkeypatch.setattr(app.desk, "_answer", lambda *asked: worked.append(asked) or answer(*asked))
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        first, kept = of_desk(client, q="sa")
+        assert of_desk(client, q="sa") == (first, kept)
+        assert (len(worked), len(kept)) == (1, 1)
+        explained, kept = of_desk(client, q="sa", explain=1)
+        assert (len(explained), len(kept)) == (5, 2)
+        assert client.post("/suggest", json={"q": "sa"}).json() == first
+        wrong = client.post("/suggest", json={"q": "sa", "installed": []})
+        assert wrong.json()["error"]["code"] == "bad_apps"
+        assert len(worked) == 4
+        typed = {"user": "ada", "composition": "1"}
+        for _ in range(2):
+            of_desk(client, q="sa", **typed)
+        assert (len(worked), len(app.desk._kept.bodies)) == (6, 3)
+        app.changes.completer.live.put("sago", 1e6)
+        assert of_desk(client, q="sa")[0][1] == ["sago", *first[1][:9]]
+
+
+def test_kept_answers_have_a_bound(client, monkeypatch):
+    monkeypatch.setattr(dispatch, "KEPT_BYTES", 10_000)
+    for number in range(50):
+        answer, kept = of_desk(client, q=f"{number:04}")
+        assert answer[0] == f"{number:04}"
+        assert len(kept) == number % 16 + 1
+        took = sum(len(body) + len(repr(asked)) + dispatch._ENTRY for asked, body in kept.items())
+        assert took <= 10_000

@@ -226,3 +226,12 @@ def test_the_page_says_what_signals_do(model, open_page):
         page.locator("#q").press_sequentially("b")
         expect(page.locator("#reasons li").first).to_contain_text("opularity")
         expect(page.locator("#about")).to_contain_text("Signals of popularity")
+
+
+def test_what_signals_order_is_not_kept_for_the_next_who_asks(model):
+    """They look at the time."""
+    with served(model) as service:
+        first, again = (service.get("/suggest?q=b").json() for _ in range(2))
+        assert first[1]
+        assert again[1] == first[1]
+        assert service.app.desk._kept.bodies == {}

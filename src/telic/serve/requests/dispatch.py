@@ -3,10 +3,10 @@
 import asyncio
 import json
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
-from telic.completion import PrefixIndex, Suggestion
+from telic.completion import Completer, PrefixIndex, Suggestion
 from telic.completion.box.suggestion import Listed
 from telic.serve.http import inputs
 from telic.serve.http.connections import Connections
@@ -19,6 +19,11 @@ from telic.serve.state.store import Outcome, StoreError
 
 WRITTEN = 1 << 14
 """Phrases of the catalogue that are kept as answers have them."""
+KEPT_BYTES = 8 << 20
+"""Memory of the answers to nobody in particular that are kept; most of them are asked for again."""
+_ENTRY = 512
+"""What such an answer takes besides its characters."""
+_NO_APPS: tuple[Any, ...] = (None, [{}, []])
 _QUOTED = {code: quote(chr(code), safe="") for code in range(128)}
 
 
@@ -47,6 +52,7 @@ class Desk:
         self._forgotten, self._others = forgotten, set(range(place.workers)) - {place.index}
         self._compositions, self._settings = compositions, settings
         self._written = lru_cache(2)(_WrittenPhrases)  # of the list that serves, and that before
+        self._kept = _KeptAnswers()
         self.peers = Peers(place, self._for_a_peer, connections.adopt)
 
     def owner(self, given: dict[str, str]) -> int | None:
@@ -155,6 +161,21 @@ class Desk:
     async def _suggest(
         self, given: dict[str, str], base: str, apps: list[Any] | None, address: str
     ) -> bytes:
+        completer = self._compositions.completer
+        # Signals look at the time, too.
+        if given["user"] or completer.signals or apps not in _NO_APPS:
+            return await self._answer(given, base, apps, address)
+        kept = self._kept.of(completer, completer.live.version)
+        asked = (base, apps is None, *given.items())
+        body = kept.bodies.get(asked)
+        if body is None:
+            body = await self._answer(given, base, apps, address)
+            kept.add(asked, body)
+        return body
+
+    async def _answer(
+        self, given: dict[str, str], base: str, apps: list[Any] | None, address: str
+    ) -> bytes:
         compositions, limit = self._compositions, self._settings.max_id
         contexts, records = compositions.completer.contexts, compositions.completer.records
         named = contexts.names if contexts else ()
@@ -205,6 +226,29 @@ class Desk:
         search = json.dumps(base + "search?q=")[:-1]
         addresses = ", ".join([f'{search}{quoted}"' for _, quoted in written])
         return (f"[{json.dumps(query)}, [{texts}], [{nothing}], [{addresses}]{carried}]").encode()
+
+
+class _KeptAnswers:
+    """Answers by what was asked, as long as the list of phrases stays as it is."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[tuple[Any, ...], bytes] = {}
+        self._bytes = 0
+        self._list: tuple[Completer, int] | None = None
+
+    def of(self, completer: Completer, version: int) -> Self:
+        """Return those of a list, which is changed with each version."""
+        if self._list is None or self._list[0] is not completer or self._list[1] != version:
+            self._list, self.bodies, self._bytes = (completer, version), {}, 0
+        return self
+
+    def add(self, asked: tuple[Any, ...], body: bytes) -> None:
+        """Keep an answer; where there are too many, begin anew."""
+        size = len(body) + len(repr(asked)) + _ENTRY
+        if self._bytes + size > KEPT_BYTES:
+            self.bodies, self._bytes = {}, 0
+        self.bodies[asked] = body
+        self._bytes += size
 
 
 class _WrittenPhrases:
