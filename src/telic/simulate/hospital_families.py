@@ -11,11 +11,10 @@ whole accesses change users: there is nothing to find in either.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from telic.errors import expect_one_of
 from telic.simulate.hospital_mechanics import FAMILIES, Encounters, Plan, World
-from telic.specialty.log.access_log import AccessLog
+from telic.specialty.log.access_log import AccessLog, mark_pairs
 
 SIZES = (150, 250, 400, 700, 1200, 5000)
 """Users of a hospital, two seeds in a row each."""
@@ -154,11 +153,6 @@ def _zipf(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def _log(world: World, records: Encounters, opened: np.ndarray) -> AccessLog:
     n, n_codes = len(records.patient), world.weights.shape[2]
-    ones = np.ones(len(records.code), dtype=np.int32)
-    shape = (n, n_codes)
-    diagnosis = sparse.coo_array((ones, (records.encounter, records.code)), shape=shape).tocsr()
-    diagnosis.sum_duplicates()
-    diagnosis.data[:] = 1
     hours = records.day[opened] * 24 + world.rng.integers(0, 24, len(opened))
     start = np.datetime64("2024-01-01", "us").astype(np.int64)
     return AccessLog(
@@ -173,7 +167,7 @@ def _log(world: World, records: Encounters, opened: np.ndarray) -> AccessLog:
         access_at=start + hours * 3_600_000_000,
         access_row=np.arange(1, len(opened) + 1),
         encounter_patient=records.patient.astype(np.int32),
-        diagnosis=diagnosis,
+        diagnosis=mark_pairs(records.encounter, records.code, (n, n_codes)),
         fine=None,
         fine_patient=None,
         simulated=True,

@@ -1,3 +1,4 @@
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -110,6 +111,19 @@ def test_diagnoses_of_few_users_are_left_out(hospital, units):
     opened_by = (wider.user_diagnosis()[:, -2:] > 0).sum(axis=0)
     for place, seen in enumerate(opened_by):
         assert (len(log.codes) + place in units_of(wider).code) == (seen >= FEWEST_USERS)
+
+
+def test_units_are_small_and_gone_when_all_is_found(hospital, units):
+    """In a large log they are most of what is in memory."""
+    each = units.user, units.patient, units.codes.data, units.codes.indices
+    assert {part.dtype for part in each} == {np.dtype(np.int32)}
+    there = {id(one) for one in gc.get_objects() if isinstance(one, Units)}
+    found = by_residuals.group_by_residuals(
+        hospital.log, restarts=1, seed=0, threads=1, progress=lambda done: None
+    )
+    assert (found.cluster >= 0).any()
+    gc.collect()
+    assert {id(one) for one in gc.get_objects() if isinstance(one, Units)} == there
 
 
 def test_dealing_moves_whole_units_and_keeps_every_users_number(units):

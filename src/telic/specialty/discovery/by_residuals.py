@@ -155,8 +155,10 @@ def group_by_residuals(
     with ThreadPoolExecutor(threads) as pool:
         (cluster, practices), *others = pool.map(run, *zip(*starts, strict=True))
 
+    code = units.code  # without the units, which this would keep
+
     def by_month(rows: np.ndarray) -> np.ndarray:
-        return shares(log.user_diagnosis(rows)[:, units.code], practices.profile)[:, :-1]
+        return shares(log.user_diagnosis(rows)[:, code], practices.profile)[:, :-1]
 
     return Grouping(
         cluster,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from telic.specialty.log.access_log import AccessLog
+from telic.specialty.log.access_log import AccessLog, count_pairs
 
 FEWEST_USERS = 10
 """Diagnoses that fewer users saw are left out."""
@@ -32,8 +32,8 @@ class Units:
     def counts(self) -> sparse.csr_array:
         """Return users × diagnoses: patients of whom the user saw the diagnosis."""
         n = len(self.user)
-        owned = sparse.csr_array((np.ones(n), (self.user, np.arange(n))), shape=(self.n_users, n))
-        return sparse.csr_array(owned @ self.codes)
+        owned = count_pairs(self.user, np.arange(n), (self.n_users, n))
+        return sparse.csr_array(owned @ self.codes, dtype=float)
 
     def patients(self) -> np.ndarray:
         """Return each user's number of patients."""
@@ -64,15 +64,12 @@ def units_of(
     log: AccessLog, rows: np.ndarray | slice = slice(None), *, fewest_users: int = FEWEST_USERS
 ) -> Units:
     """Gather the units of some accesses; diagnoses that too few users saw are left out."""
+    kept = np.flatnonzero((log.user_diagnosis(rows) > 0).sum(axis=0) >= fewest_users)
     user, encounter = log.access_user[rows], log.access_encounter[rows]
     patients = np.int64(len(log.patients))
     pair, unit = np.unique(user * patients + log.encounter_patient[encounter], return_inverse=True)
-    shape = (len(pair), len(log.encounters))
-    seen = sparse.csr_array((np.ones(len(unit)), (unit, encounter)), shape=shape)
-    codes = sparse.csr_array(seen @ log.diagnosis)
-    codes.data[:] = 1.0
-    units = Units(
-        pair // patients, pair % patients, codes, len(log.users), np.arange(len(log.codes))
-    )
-    kept = np.flatnonzero((units.counts() > 0).sum(axis=0) >= fewest_users)
-    return replace(units, codes=codes[:, kept], code=kept)
+    user, patient = (part.astype(np.int32) for part in (pair // patients, pair % patients))
+    # Whole numbers of four bytes: in a large log these are most of what is in memory.
+    codes = count_pairs(unit, encounter, (len(pair), len(log.encounters))) @ log.diagnosis[:, kept]
+    codes.data[:] = 1
+    return Units(user, patient, codes, len(log.users), kept)

@@ -94,7 +94,10 @@ class AccessLog:
 def count_pairs(row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
     """Count pairs into a sparse matrix."""
     ones = np.ones(len(row), dtype=np.int32)
-    matrix = sparse.coo_array((ones, (row, column)), shape=shape).tocsr()
+    # Places of eight bytes would stay so in all that is made of this.
+    place = np.int32 if max(*shape, len(row)) < 2**31 else np.int64
+    places = row.astype(place, copy=False), column.astype(place, copy=False)
+    matrix = sparse.coo_array((ones, places), shape=shape).tocsr()
     matrix.sum_duplicates()
     return matrix
 
