@@ -219,7 +219,7 @@ KEYSTROKES = {
     "keystroke, static": (1.3, "service", {}),
     ASKED_BEFORE: (1.3, "service", {}),
     "keystroke, feedback and 95 past queries": (2.0, "service", {"user": "ada"}),
-    "keystroke with feedback, posted as a page's search box does": (2.0, "service", {"user": "ada", "post": True}),
+    "keystroke with feedback, posted as by a page": (2.0, "service", {"user": "ada", "post": True}),
     "keystroke with feedback, explained": (None, "service", {"user": "ada", "explain": True}),
     "each query by somebody new": (None, "service", {"new": True, "user": "somebody"}),
 }
@@ -427,10 +427,10 @@ All this was measured on made-up data and one machine, which also runs the clien
 one request on a kept-alive connection, answered before the next is sent, unless a row says
 otherwise. Each phrase is typed letter by letter, and popular ones no more often than others, so
 that beyond a few letters hardly any keystroke comes twice; “asked before” types the same hundred
-phrases again and again. Rows that miss their target come first. All variants are served at once and asked in
-turn; times and ratios are medians over nine rounds. What two workers answer is counted by processor
-time, as if each had a processor of its own, because this machine has only two. The load of four
-connections lasts two minutes.
+phrases again and again. Rows that miss their target come first. All variants are served at once and
+asked in turn; times and ratios are medians over nine rounds. What two workers answer is counted by
+processor time, as if each had a processor of its own, because this machine has only two. The load
+of four connections lasts two minutes.
 
 """
 
