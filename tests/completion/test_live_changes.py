@@ -309,6 +309,19 @@ def test_counts_are_added_in_the_unit_of_the_weights():
         assert live.weight(live.find(phrase)) == pytest.approx(0.5 * np.log1p(count))
 
 
+def test_phrases_of_equal_popularity_are_equal_however_they_came_to_it(tmp_path):
+    counts = range(1, 400)
+    text = "title,views\n" + "".join(
+        f"a{count},{count}\nb{count},{count / 2}\n" for count in counts
+    )
+    live = box(tmp_path, text).live
+    for count in counts:
+        live.put(f"c{count}", count)
+        live.increment(f"b{count}", count / 2)
+        weights = {live.weight(live.find(f"{letter}{count}")) for letter in "abc"}
+        assert len(weights) == 1, count
+
+
 def test_every_change_makes_what_was_derived_before_it_out_of_date():
     live = Live(PrefixIndex.build(["tea"], [1.0]))
     versions = [live.version]

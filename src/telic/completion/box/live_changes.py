@@ -1,5 +1,6 @@
 """Changes to a catalogue while it serves: phrases added, counted up, deleted."""
 
+import math
 import threading
 from array import array
 from bisect import bisect_left
@@ -101,7 +102,7 @@ class Live:
             `telic.data.contracts.MAX_COUNT`.
         """
         with self._lock:
-            phrase, weight = self.spelled(phrase), self.unit * np.log1p(_checked(popularity))
+            phrase, weight = self.spelled(phrase), self.unit * math.log1p(_checked(popularity))
             self._put(phrase, dict.fromkeys(self._numbers_of(phrase), weight))
 
     def increment(self, phrase: str, by: float = 1.0) -> None:
@@ -114,8 +115,8 @@ class Live:
             phrase, count, weights = self.spelled(phrase), _checked(by), {}
             for number in self._numbers_of(phrase):
                 there = number in self.weights or number < len(self.index)
-                known = np.expm1(self.weight(number) / self.unit) if there else 0.0
-                weights[number] = self.unit * np.log1p(known + count)
+                known = _popularity(self.weight(number) / self.unit) if there else 0.0
+                weights[number] = self.unit * math.log1p(known + count)
             self._put(phrase, weights)
 
     def delete(self, phrase: str) -> bool:
@@ -425,6 +426,15 @@ def compacted(completer: "Completer") -> "Completer":
 def compactable(completer: "Completer") -> bool:
     """Whether all that a completer knows of phrases goes with them into another index."""
     return completer.phones is None and completer.signals is None
+
+
+def _popularity(weight: float) -> float:
+    """Return what a logarithm of popularity was taken of, without what it lost to rounding.
+
+    So phrases that are counted up to the same popularity are equal, to the last bit, with
+    `math.log1p`, which gives what a fit's kernels give; `numpy.log1p` may not.
+    """
+    return float(f"{math.expm1(weight):.13g}")
 
 
 def _checked(count: float) -> float:
