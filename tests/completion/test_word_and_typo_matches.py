@@ -246,3 +246,10 @@ def test_a_text_in_several_contexts_comes_once_where_typos_are_boosted(tmp_path)
     box = fit_files(tmp_path / "titles.csv")
     found = texts(box.suggest("gardel", boost={"category": {"a": 1e5}}))
     assert (found[0], len(set(found))) == ("stone gardel", len(found))
+
+
+def test_no_list_goes_on_behind_candidates_that_left_phrases_of_the_prefix_out(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_text("title,views\nTea,9\nTea cup,8\nTeapot,7\nGreen tea,6\n")
+    for n, found in ((2, ["Tea", "Tea cup"]), (4, ["Tea", "Tea cup", "Teapot", "Green tea"])):
+        assert texts(fit_files(file, n=n).suggest("tea", show=10)) == found

@@ -136,6 +136,7 @@ class Composition:
             self._observe(at)
         self._keep_up()
         completer, user = self.completer, self.user
+        show = min(show, completer.n)  # a longer list would skip phrases that begin with the prefix
         typed = encoded_prefix(prefix)
         told = signals = None
         if completer.signals is None:
