@@ -132,6 +132,18 @@ def test_a_composition_is_typed_again_where_its_tenant_is_told_on_both_sides():
     assert where(None, tenant=tenants) is None
 
 
+def test_users_of_two_tenants_are_two_however_they_are_called(tmp_path):
+    file = tmp_path / "log.csv"
+    rows = ["tea,2025-01-01,u,shop", "ten,2025-01-01,u,club"]
+    rows += [f"{q},2025-01-01,v,{tenant}" for q in ("tea", "ten") for tenant in ("shop", "club")]
+    file.write_text("\n".join(["query,at,user,tenant", *rows]))
+    log = logged(
+        typed("tea", "t") | {"tenant": "shop"}, typed("ten", "t", day=2) | {"tenant": "club"}
+    )
+    model = fit_files(file, min_users=1)
+    assert walk(model, log).rank.tolist() == [1, 1], "what each submitted before comes first"
+
+
 def test_a_composition_is_typed_again_on_the_phone_that_it_was_typed_on():
     minute = 60_000_000
     log = SimpleNamespace(

@@ -481,3 +481,22 @@ def test_what_only_a_tenants_composition_log_has_is_that_tenants_own(
 
     assert {"new york", "new jersey", "newcastle"} <= shown("shop")
     assert shown("club") == ({"new york", "new ulm"} if with_list else set())
+
+
+def test_users_of_a_tenants_composition_log_are_known_as_the_service_asks_for_them(
+    make_table, tmp_path
+):
+    table = make_table(users=3, compositions=12)
+    logs = {name: tmp_path / f"{name}.parquet" for name in ("plain", "shop", "default")}
+    pq.write_table(table, logs.pop("plain"))
+    for name, log in logs.items():
+        tenants = pa.array([name] * len(table), pa.string())
+        pq.write_table(table.append_column("tenant", tenants), log)
+    plain = fit_files(tmp_path / "plain.parquet").users
+    assert fit_files(logs["default"]).users.keys() == plain.keys()
+    users = fit_files(logs["shop"]).users
+    assert [*users] == [f"shop:{name}" for name in plain]
+    assert [state.history for state in users.values()] == [each.history for each in plain.values()]
+    earlier, name = tmp_path / "earlier.csv", next(iter(plain))
+    earlier.write_text(f"query,at,user,tenant\nnew pub,2020-01-01,{name},shop\n")
+    assert "new pub" in fit_files(logs["shop"], earlier).users[f"shop:{name}"].history

@@ -9,6 +9,7 @@ import numpy as np
 from telic.completion.box.completer import Completer
 from telic.completion.box.composition import Composition
 from telic.completion.box.user_state import UserState
+from telic.completion.fit.tenants import name_in
 from telic.completion.learning.phone_ranker import Phone
 from telic.data.compositions import CompositionLog
 from telic.errors import expect_at_least
@@ -63,10 +64,10 @@ def walk(
     for event in np.argsort(np.concatenate([begun, log.submitted_at]), kind="stable").tolist():
         c = event % n
         if event < n:
-            name = log.users[log.user[c]]
+            phone, where = _phone(completer, log, c), _where(completer, log, c)
+            name = name_in(where["tenant"] if where else None, log.users[log.user[c]])
             if name not in users:
                 users[name] = completer.user(name)
-            phone, where = _phone(completer, log, c), _where(completer, log, c)
             typings[c] = completer.compose(users[name], phone, where=where, at=int(begun[c]))
             continue
         progress(f"composition {c + 1} of {n}")

@@ -30,7 +30,7 @@ from telic.completion.fit.sources import (
     source_said,
     submissions_of,
 )
-from telic.completion.fit.tenants import GatheredByTenant
+from telic.completion.fit.tenants import GatheredByTenant, in_tenant, name_in
 from telic.completion.learning.adaqac import CAREFUL, D, FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.do_no_harm import PREFIX_BINS, Gate
@@ -274,12 +274,20 @@ def _with_feedback(
             "Fit each tenant's own compositions (telic completion export-log --tenant "
             "NAME), or leave the column 'tenant' out."
         )
-    # Less the one tenant, which the phrases are limited to.
-    others = [
-        replace(one, groups={name: of for name, of in one.groups.items() if name != "tenant"})
-        for one in sources.logs
-    ]
-    others += [as_catalogue(sources.listed)] if sources.listed else []
+    others = sources.logs
+    if tenants:
+        # Less the one tenant, which the phrases are limited to, and the users are named after.
+        (tenant,) = tenants
+        log = in_tenant(log, tenant)
+        others = [
+            replace(
+                one,
+                users=[None if u is None else name_in(tenant, u) for u in one.users],
+                groups={name: of for name, of in one.groups.items() if name != "tenant"},
+            )
+            for one in others
+        ]
+    others = others + ([as_catalogue(sources.listed)] if sources.listed else [])
     queries = joined_logs(others) if others else None
     replay = Replay(log, queries=queries, min_compositions=min_compositions, min_users=min_users)
     vouched = np.zeros(len(replay.index), bool)

@@ -17,6 +17,7 @@ from telic.completion.fit.merged_phrases import (
     distinct_rows,
     held_out_of,
 )
+from telic.data.compositions import CompositionLog
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
 
@@ -38,6 +39,13 @@ def name_in(tenant: str | None, user: str) -> str:
     if tenant is None or user.startswith(f"{tenant}:") or (tenant == DEFAULT and ":" not in user):
         return user
     return f"{tenant}:{user}"
+
+
+def in_tenant(log: CompositionLog, tenant: str) -> CompositionLog:
+    """Return a tenant's composition log, with its users under the names that `name_in` gives."""
+    names = [name_in(tenant, user) for user in log.users]
+    users, number = np.unique(names, return_inverse=True)
+    return replace(log, users=users.tolist(), user=number.astype(np.int32)[log.user])
 
 
 class GatheredByTenant:
