@@ -500,3 +500,14 @@ def test_users_of_a_tenants_composition_log_are_known_as_the_service_asks_for_th
     earlier, name = tmp_path / "earlier.csv", next(iter(plain))
     earlier.write_text(f"query,at,user,tenant\nnew pub,2020-01-01,{name},shop\n")
     assert "new pub" in fit_files(logs["shop"], earlier).users[f"shop:{name}"].history
+
+
+def test_phrases_that_weigh_nothing_beside_a_composition_log_are_not_taken_for_one(
+    make_table, tmp_path
+):
+    log, titles = tmp_path / "log.parquet", tmp_path / "titles.csv"
+    pq.write_table(make_table(users=3, compositions=12), log)
+    titles.write_text("title,views,language\nnew york,3,en\nneu-ulm,0,de\nnewry,0,en\n")
+    box = fit_files(log, titles)
+    assert "new york" in {each.text for each in box.suggest("new", where={"language": "en"})}
+    assert "new york" not in {each.text for each in box.suggest("new", where={"language": "de"})}

@@ -545,14 +545,15 @@ def _contexts_by_text(
         seen: dict[int, str | None] = {}
         for row, value in enumerate(values.to_pylist()):
             number = index.find(listed.phrases[row].as_py())
+            if number < 0:  # what weighs 0 is not suggested
+                continue
             if seen.setdefault(number, value) != value:
                 raise InputError(
                     f"{listed.where(row)}: phrase {listed.phrases[row].as_py()!r} has the {name} "
                     f"{value!r} and {seen[number]!r}; beside a composition log a phrase can be "
                     "limited to one. Keep one."
                 )
-            if number >= 0:
-                column[number] = value
+            column[number] = value
     return Contexts.of(columns)
 
 
