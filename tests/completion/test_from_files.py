@@ -438,15 +438,14 @@ def test_what_a_composition_log_has_that_is_not_taken_is_said(make_table, tmp_pa
         fit_files(file, columns={"phrase": "query"})
 
 
-@pytest.mark.parametrize(
-    ("weights", "counts"), [([2.0, 0.5, 1.0], [2.0, 0.5, 1.0]), (None, [1] * 3)]
-)
+@pytest.mark.parametrize(("weights", "counts"), [([2.0, 0.5, 1.0], [3.0, 0.5]), (None, [2.0, 1.0])])
 def test_a_list_counts_as_what_nobody_submitted_before_every_log(weights, counts):
     rows = listed([("tea", 1), ("cup", 1), ("tea", 1)])
-    log = as_catalogue(replace(rows, weights=None if weights is None else np.array(weights)))
-    assert [log.queries[q] for q in log.query] == ["tea", "cup", "tea"]
-    assert [log.users[u] for u in log.user] == [None] * 3
-    assert (log.at.tolist(), log.count.tolist()) == ([0] * 3, counts)
+    rows = replace(rows, weights=None if weights is None else np.array(weights))
+    log = as_catalogue(rows, "add")
+    assert [log.queries[q] for q in log.query] == ["tea", "cup"]
+    assert [log.users[u] for u in log.user] == [None] * 2
+    assert (log.at.tolist(), log.count.tolist()) == ([0] * 2, counts)
 
 
 @pytest.mark.parametrize(
@@ -511,3 +510,19 @@ def test_phrases_that_weigh_nothing_beside_a_composition_log_are_not_taken_for_o
     box = fit_files(log, titles)
     assert "new york" in {each.text for each in box.suggest("new", where={"language": "en"})}
     assert "new york" not in {each.text for each in box.suggest("new", where={"language": "de"})}
+
+
+def test_what_a_list_gives_twice_counts_beside_a_composition_log_as_without_one(
+    make_table, tmp_path
+):
+    log, titles = tmp_path / "log.parquet", tmp_path / "titles.csv"
+    pq.write_table(make_table(users=3, compositions=12), log)
+    titles.write_text("title,views\nteapot,5\nteapot,4\ntea,7\n")
+    with pytest.raises(InputError, match=r"row 2: phrase 'teapot' has weight 4, but 5 in "):
+        fit_files(log, titles)
+    for duplicates, found in (("max", ["tea", "teapot"]), ("add", ["teapot", "tea"])):
+        box = fit_files(log, titles, duplicates=duplicates)
+        assert [each.text for each in box.suggest("tea")] == found
+    titles.write_text("title,views\ntea,4\ntea,4\nteapot,7\n")
+    for files in ((log, titles), (titles,)):
+        assert [each.text for each in fit_files(*files).suggest("tea")] == ["teapot", "tea"]

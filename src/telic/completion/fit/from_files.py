@@ -186,6 +186,7 @@ def fit_files(
             log,
             min_compositions=min_compositions,
             min_users=min_users,
+            duplicates=duplicates,
             relevance=relevance,
             model=model or "adaqac-online",
             protocol=protocol,
@@ -261,6 +262,7 @@ def _with_feedback(
     *,
     min_compositions: int,
     min_users: int,
+    duplicates: Duplicates,
     **given: Any,
 ) -> Completer:
     """Learn from the skips of a composition log; the other files are what was known before.
@@ -287,7 +289,7 @@ def _with_feedback(
             )
             for one in others
         ]
-    others = others + ([as_catalogue(sources.listed)] if sources.listed else [])
+    others = others + ([as_catalogue(sources.listed, duplicates)] if sources.listed else [])
     queries = joined_logs(others) if others else None
     replay = Replay(log, queries=queries, min_compositions=min_compositions, min_users=min_users)
     vouched = np.zeros(len(replay.index), bool)

@@ -114,7 +114,6 @@ class Gathered:
         min_users: int = 3,
         duplicates: Duplicates = "raise",
     ) -> None:
-        expect_one_of(("raise", "add", "max"), duplicates=duplicates)
         self.forms: dict[str, int] = {}
         """Folded form → its number."""
         self.listed = listed
@@ -387,6 +386,7 @@ def distinct_rows(
     The third array says which of these each row of the list is alike. Without weights, a phrase
     weighs as often as it comes.
     """
+    expect_one_of(("raise", "add", "max"), duplicates=duplicates)
     columns = [_codes(listed.phrases), *(_codes(c) for c in listed.contexts.values())]
     columns += [] if listed.ids is None else [_codes(listed.ids)]
     group = _numbered(columns)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from telic.completion.fit.merged_phrases import Duplicates, distinct_rows
 from telic.completion.signals.compositions import joined_submissions
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, read_compositions
@@ -231,11 +232,14 @@ def submissions_of(log: CompositionLog) -> QueryLog:
     return replace(joined_submissions(log), queries=queries, query=query.astype(np.int32))
 
 
-def as_catalogue(listed: PhraseList) -> QueryLog:
-    """Return a list as submissions that name nobody, from before every log."""
-    coded = listed.phrases.dictionary_encode()
-    weights = np.ones(len(listed)) if listed.weights is None else listed.weights
-    n = len(listed)
+def as_catalogue(listed: PhraseList, duplicates: Duplicates) -> QueryLog:
+    """Return a list as submissions that name nobody, from before every log.
+
+    Takes and raises what `Gathered` does of a phrase that the list gives twice.
+    """
+    rows, weights, _ = distinct_rows(listed, duplicates)
+    coded = listed.phrases.take(pa.array(rows)).dictionary_encode()
+    n = len(rows)
     return QueryLog(
         coded.dictionary.to_pylist(),
         coded.indices.to_numpy().astype(np.int32),
