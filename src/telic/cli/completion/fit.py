@@ -135,7 +135,8 @@ def fit(
     session_gap: SessionGap = 30.0,
     protocol: Annotated[str, typer.Option(help="careful, bounded or paper.")] = "careful",
     candidates: Annotated[
-        int, typer.Option(help="How many candidates are re-ranked.", min=1, max=200)
+        int,
+        typer.Option(help="How many candidates are re-ranked; no list is longer.", min=1, max=200),
     ] = 10,
     min_compositions: MinCompositions = 8,
     min_users: MinUsers = 3,
