@@ -243,12 +243,13 @@ def _in_pieces(
         skip_bad=skip_bad,
     )
     counted = CountedLog(sources.listed, counts, memory=executor.own_memory, duplicates=duplicates)
-    said = [
+    said = (
         source_said(name, shape, *log)
         for (name, shape), log in zip(sources.unread, counts.logs, strict=True)
-    ]
+    )
     spans = counts.first, counts.moments.end - 1, counted.named
-    found = _said_of(sources, min_users, spans) | {"files": [*sources.files, *said]}
+    found = _said_of(sources, min_users, spans)
+    found["files"] = [file or next(said) for file in sources.files]
     found |= counted.facts()
     skipped = {name: why for report in executor.reports for name, why in report.skipped.items()}
     if skipped:

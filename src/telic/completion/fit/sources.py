@@ -40,7 +40,7 @@ class Sources:
     logs: list[QueryLog]
     compositions: CompositionLog | None
     files: list[str]
-    """In a few words, what each file is."""
+    """In a few words, what each file is; "" for what is `unread`."""
     roles: set[str] = field(default_factory=set)
     """What some column of the lists and query logs says: `telic.data.recognised_columns.USUAL`."""
     unread: list[tuple[str, Shape]] = field(default_factory=list)
@@ -155,6 +155,7 @@ def read_sources(
             )
         elif in_pieces:
             unread.append((str(path), shape))
+            files.append("")
         else:
             queries = read_query_log(pieces, shape, on_bad_row=on_bad_row)
             if not len(queries.query):
