@@ -1,3 +1,4 @@
+import json
 import sys
 from dataclasses import replace
 from itertools import product
@@ -295,3 +296,13 @@ def test_a_search_without_time_still_keeps_its_limits_and_goes_on_later(network,
     kept.write_text("[]")
     with pytest.raises(InputError, match="does not hold judged"):
         advise(network, Limits(risk=0.2), resume=kept)
+
+
+def test_what_was_judged_before_does_not_count_against_the_releases_to_judge(network, tmp_path):
+    kept, limits = tmp_path / "judged.json", Limits(risk=0.2)
+    fresh = advise(network, limits)
+    advise(network, Limits(risk=0.9), resume=kept)
+    assert len(json.loads(kept.read_text())["judged"]) > fresh.tried
+    resumed = advise(network, limits, resume=kept, max_tried=fresh.tried)
+    assert resumed.proven
+    assert resumed.steps == fresh.steps

@@ -195,7 +195,8 @@ def advise(
         Path | None, typer.Option(help="JSON: field → how much its loss counts.")
     ] = None,
     max_tried: Annotated[
-        int, typer.Option(min=1, help="Judge about this many releases at most.")
+        int,
+        typer.Option(min=1, help="Judge about this many releases at most, beside --resume's."),
     ] = 3000,
     seconds: Annotated[
         float, typer.Option(min=1, help="Longest search, in seconds.", callback=finite)

@@ -53,7 +53,7 @@ class Advice:
     proven : bool
         Whether every cheaper combination of levels was ruled out.
     tried : int
-        How many releases were judged.
+        How many releases were judged, those of earlier searches that went before included.
     before, after : list of Risk
         By distance; as it was, and the release.
     attacked : float or None
@@ -110,6 +110,7 @@ def advise(
     weights : mapping of str to float, optional
         How much a field's loss counts; default 1.
     max_tried : int
+        Judge about this many releases at most, beside those that `resume` holds.
     seconds : float, optional
         Stop the search after so long and give the best release found, which keeps the limits.
     resume : path, optional
@@ -137,6 +138,7 @@ def advise(
     search = ReleaseSearch(network, adversary, fields, limits, progress, seconds)
     if resume is not None:
         search.judged.update(read_judged(resume, network, adversary, fields))
+    limit = search.tried + max_tried
     losses = [
         [weights.get(lever.name, 1.0) * level.loss for level in lever.levels] for lever in fields
     ]
@@ -149,7 +151,7 @@ def advise(
             f"everybody's risk is 1/{users}. Publish more users or accept more risk."
         )
     chosen = greedy(search, top, losses)
-    better, proven = cheapest(search, top, losses, lost(losses, chosen), max_tried)
+    better, proven = cheapest(search, top, losses, lost(losses, chosen), limit)
     chosen, tried = better or chosen, search.tried
     steps = [step for level in search.levels(chosen) for step in level.steps]
     none = (0,) * len(fields)
