@@ -185,7 +185,7 @@ def test_a_negative_seed_is_refused(folder):
 
 
 def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
-    folder, file, tmp_path, capsys
+    folder, file, tmp_path, monkeypatch
 ):
     log, later = folder / "log", tmp_path / "later"
     shutil.copytree(log, later)
@@ -204,11 +204,13 @@ def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
     absent = CliRunner().invoke(app, ["specialty", "review", "list", *store]).exception
     assert "review.sqlite: no such file. `telic specialty review add` makes" in str(absent)
     assert not (tmp_path / "review.sqlite").exists()
-    brought = run("review", "add", later, *options, *store, "--limit", 5)
+    monkeypatch.chdir(later)
+    brought = run("review", "add", ".", *options, *store, "--limit", 5)
     assert "5 alarms are new" in brought.stdout
     listed = json.loads(run("review", "list", *store, "--json").stdout)
     first = listed["alarms"][0]
     alarm = first["alarm"]
+    assert first["log"] == later.name
     shown = [
         [cell.strip() for cell in line.split("│")[1:-1]]
         for line in run("review", "list", *store).stdout.splitlines()

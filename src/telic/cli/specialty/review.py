@@ -65,7 +65,8 @@ def add(
         records, discovery, before, _ = known(records, found, "residuals", seed, 1)
         care = care_of(records, discovery, before=before, seed=seed)
         alerts = judge(records, discovery, before=before, care=care)
-        added = queue.add(records, discovery, alerts, name=log.name, limit=limit)
+        name = log.resolve().name  # of ".", too
+        added = queue.add(records, discovery, alerts, name=name, limit=limit)
         counts = queue.counts()
     typer.echo(
         f"{added.new:,} alarms are new, {added.changed:,} changed, {added.kept:,} stay as they "
