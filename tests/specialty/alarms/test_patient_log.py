@@ -1,6 +1,8 @@
+import shutil
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -85,3 +87,19 @@ def test_users_can_stand_under_pseudonyms(folder, judged):
 def test_a_patient_whom_nobody_opened_is_said(folder, judged):
     with pytest.raises(InputError, match="no access to this patient"):
         patient_log(folder, *judged, "nobody")
+
+
+def test_an_encounter_diagnosed_for_somebody_else_is_not_called_undiagnosed(folder, tmp_path):
+    log = tmp_path / "log"
+    shutil.copytree(folder, log)
+    accesses = pq.read_table(log / "accesses.parquet").to_pylist()
+    known = read_log(folder).access_row[0] - 1
+    other = next(one["patient"] for one in accesses if one["patient"] != accesses[known]["patient"])
+    accesses[known]["patient"] = other
+    schema = pq.read_schema(log / "accesses.parquet")
+    pq.write_table(pa.Table.from_pylist(accesses, schema), log / "accesses.parquet")
+    records = read_log(log, on_bad_row="skip")
+    nothing = Discovery("residuals", [], np.full(len(records.users), -1))
+    own = patient_log(log, records, nothing, find_reasons(records, nothing), other)
+    (wrong,) = (one for one in own.rows if one["row"] == known + 1)
+    assert wrong["reason"].endswith("the log has no diagnosis of this patient in this encounter")

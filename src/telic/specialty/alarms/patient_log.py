@@ -32,7 +32,7 @@ LACKING = {
     "origin of the data": "the log does not say which system the data came from",
 }
 """Elements of Annex II, 3.2 that an access log of contract 3 does not have, and why."""
-NOT_JUDGED = "not judged: the encounter has no diagnosis in the log"
+NOT_JUDGED = "not judged: the log has no diagnosis of this patient in this encounter"
 COLUMNS = ("at", "user", "declared", "practised", "encounter", "diagnoses", "origin", "reason")
 
 
