@@ -251,3 +251,24 @@ def test_new_users_and_codes_are_said(parts, findings):
         f"{share:.1%} of the accessed diagnoses are of codes new to the findings"
     ]
     assert not any("new" in note for note in carry(findings, later).notes)
+
+
+def test_a_diagnosis_that_no_longer_comes_counts_whether_or_not_the_log_still_lists_it(
+    parts, findings
+):
+    later = parts[1]
+    gone = int(later.user_diagnosis().sum(axis=0).argmax())
+    has = later.diagnosis[:, [gone]].toarray().ravel() > 0
+    rest = rows_of(later, ~has[later.access_encounter])
+    kept = np.arange(len(later.codes)) != gone
+    carried = [
+        carry(findings, log)
+        for log in (rest, replace(rest, codes=rest.codes[kept], diagnosis=rest.diagnosis[:, kept]))
+    ]
+    assert carried[0].drift == carried[1].drift
+    units = units_of(rest, fewest_users=1)
+    new = np.zeros(len(findings.codes))
+    new[np.searchsorted(findings.codes, rest.codes[units.code])] = units.counts().sum(axis=0)
+    old = findings.seen.sum(axis=0)
+    moved = np.abs(new / new.sum() - old / old.sum()).sum() / 2
+    assert [one.mix_moved for one in carried] == pytest.approx([moved, moved])

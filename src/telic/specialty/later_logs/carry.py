@@ -135,11 +135,11 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     n = len(findings.specialties)
     usable = findings.profile[-1, column] > 0
     known, column = known[usable], column[usable]
-    profile = findings.profile[:, column]
-    profile = profile / np.maximum(profile.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    past = np.zeros((len(log.users), len(column)))
-    past[known_user] = findings.seen[place[known_user]][:, column].toarray()
-    now = fresh[:, known].toarray().astype(np.float64)
+    # All codes of the findings count: that a code no longer comes says much of a practice.
+    past = np.zeros((len(log.users), len(findings.codes)))
+    past[known_user] = findings.seen[place[known_user]].toarray()
+    now = np.zeros_like(past)
+    now[:, column] = fresh[:, known].toarray()
 
     cluster = np.full(len(log.users), -1)
     cluster[known_user] = findings.cluster[place[known_user]]
@@ -147,10 +147,10 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     seen_before = np.zeros(len(log.users), dtype=np.int64)
     seen_before[known_user] = findings.patients[place[known_user]]
     if n:
-        share = shares(past + now, profile)[:, :-1]
+        share = shares(past + now, findings.profile)[:, :-1]
         folded = members(share, seen_before + patients)
         cluster = np.where((cluster >= 0) | (patients == 0), cluster, folded)
-        share = shares(now, profile)[:, :-1]
+        share = shares(now, findings.profile)[:, :-1]
     drift = []
     for k, one in enumerate(findings.specialties):
         counted = (was == k) & (patients >= ENOUGH_PATIENTS)
@@ -249,8 +249,10 @@ def _mix(
         return 0.0, 0.0
     both = np.isin(units.code, known)
     trimmed = replace(units, codes=units.codes[:, both], code=units.code[both])
-    old = findings.seen.sum(axis=0)[column]
-    moved = 0.5 * np.abs(mix(of(trimmed)) - mix(old)).sum()
+    old = np.where(findings.profile[-1] > 0, findings.seen.sum(axis=0), 0)
+    new = np.zeros(len(old))
+    new[column] = of(trimmed)
+    moved = 0.5 * np.abs(mix(new) - mix(old)).sum()
     first, second = trimmed.halves(rng)
     halves = 0.5 * np.abs(mix(of(first)) - mix(of(second))).sum()
     # Halves differ by 4/n, new and old patients by 1/n + 1/m; of n and m the ratio alone counts, so
