@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
@@ -272,3 +273,23 @@ def test_a_diagnosis_that_no_longer_comes_counts_whether_or_not_the_log_still_li
     old = findings.seen.sum(axis=0)
     moved = np.abs(new / new.sum() - old / old.sum()).sum() / 2
     assert [one.mix_moved for one in carried] == pytest.approx([moved, moved])
+
+
+def test_whoever_sees_new_codes_alone_is_no_member_and_tells_of_no_drift(parts, found):
+    first, later = parts
+    cluster = np.where(found.cluster == 0, 0, -1)
+    one = replace(found, specialties=found.specialties[:1], cluster=cluster)
+    members = np.flatnonzero(cluster == 0)
+    strangers = np.setdiff1d(np.unique(later.access_user), members)[:20]
+    findings = findings_of(rows_of(first, ~np.isin(first.access_user, strangers)), one)
+    theirs = np.isin(later.access_user, np.append(strangers, members))
+    changed = np.isin(np.arange(len(later.encounters)), later.access_encounter[theirs])
+    diagnosis = later.diagnosis.toarray() * ~changed[:, None]
+    recoded = replace(
+        later,
+        codes=np.append(later.codes, "new"),
+        diagnosis=sparse.csr_array(np.column_stack([diagnosis, changed])),
+    )
+    carried = carry(findings, recoded)
+    assert (carried.discovery.cluster[strangers] == -1).all()
+    assert carried.drift[0].verdict == "too few new patients to say"

@@ -27,7 +27,8 @@ from telic.specialty.log.access_log import AccessLog
 from telic.specialty.small_cells import SMALL_CELL, shown
 
 ENOUGH_PATIENTS = 5
-"""New patients that a member must have for the drift of a specialty to count them."""
+"""New patients, with a diagnosis that the findings know, that a member must have for the drift of a
+specialty to count them."""
 
 KNOWN_CODES = 0.5
 """Share of a log's diagnoses that the findings must know; else the logs are coded differently."""
@@ -130,11 +131,14 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     log = replace(log, taxonomy=np.where(kept, before, log.taxonomy))
     later = findings.later(log)
     units = units_of(log, later, fewest_users=1)
-    fresh, patients = spread(units, len(log.codes)), units.patients()
+    fresh = spread(units, len(log.codes))
 
     n = len(findings.specialties)
     usable = findings.profile[-1, column] > 0
     known, column = known[usable], column[usable]
+    # Patients of whom no diagnosis is known tell nothing of a practice.
+    told = units.codes[:, np.isin(units.code, known)].sum(axis=1) > 0
+    patients = np.bincount(units.user[told], minlength=units.n_users)
     # All codes of the findings count: that a code no longer comes says much of a practice.
     past = np.zeros((len(log.users), len(findings.codes)))
     past[known_user] = findings.seen[place[known_user]].toarray()

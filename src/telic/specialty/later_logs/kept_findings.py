@@ -60,7 +60,8 @@ class Findings:
     """Users × codes: patients of whom the user saw the diagnosis. A patient whom the user saw in
     two logs counts in both."""
     patients: np.ndarray
-    """Patients of each user, counted in the same way."""
+    """Patients of each user, counted in the same way; of later logs those alone of whom a diagnosis
+    was known when the specialties were found."""
     profile: np.ndarray
     """(specialties + 1) × codes: `telic.specialty.discovery.practice_mixture.Practices.profile`."""
     specialties: list[Specialty]
