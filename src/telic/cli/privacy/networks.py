@@ -32,7 +32,8 @@ def simulate(
     ] = None,
     size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,
     density: Annotated[
-        float, typer.Option(help="Density of the published part.", callback=finite)
+        float,
+        typer.Option(help="Density of the published part, after the growth.", callback=finite),
     ] = 0.01,
     isolated: Annotated[
         float | None,
