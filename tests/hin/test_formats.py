@@ -342,6 +342,14 @@ def test_edge_lists_name_the_line_they_cannot_read(tmp_path, line, message):
         read_edge_list(file)
 
 
+@pytest.mark.parametrize("kind", ["", "re/tweet", ".."])
+def test_edge_lists_name_the_line_whose_link_type_can_have_no_file(tmp_path, kind):
+    file = tmp_path / "links.csv"
+    file.write_text(f"source,target,layer\n1,2,follow\n2,1,{kind}\n")
+    with pytest.raises(InputError, match=f"links.csv: line 3: '{kind}' cannot be a link type's"):
+        read_edge_list(file)
+
+
 def test_graphs_whose_ids_or_attributes_are_mixed_are_refused():
     for nodes in ([(1, {}), ("a", {})], [(1, {"x": 1}), (2, {"x": "b"})]):
         graph = networkx.Graph()

@@ -18,7 +18,7 @@ from telic.errors import InputError
 from telic.hin.links import MAX_STRENGTH
 from telic.hin.network import Network, network_from_arrays
 from telic.hin.network_files import link_table
-from telic.hin.schema import LinkType, Rule, Schema
+from telic.hin.schema import LinkType, Rule, Schema, is_type_name
 
 _GROWING = Rule("at_least")
 _TITLES = {
@@ -112,7 +112,13 @@ def read_edge_list(
         row = dict(zip(names, words, strict=False))
         if not (row["source"] and row["target"]):
             raise InputError(f"{path}: line {number} lacks the id of its source or target.")
-        rows.setdefault(row.get("link", "link"), []).append(
+        kind = row.get("link", "link")
+        if not is_type_name(kind):
+            raise InputError(
+                f"{path}: line {number}: {kind!r} cannot be a link type's name, which also names a "
+                "file. Expected a text without '/' that does not begin with '.'."
+            )
+        rows.setdefault(kind, []).append(
             [row["source"], row["target"], row.get("strength", "1"), str(number)]
         )
     weighted = "strength" in names

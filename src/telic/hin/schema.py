@@ -132,7 +132,7 @@ class Schema:
                     "so 'self_links' cannot be true."
                 )
         for name in [*self.nodes, *seen]:
-            if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+            if not is_type_name(name):
                 raise InputError(f"schema: {name!r} cannot be a type's name: it names a file.")
 
     def link(self, name: str) -> LinkType:
@@ -193,6 +193,11 @@ class Schema:
                 for link in self.links
             ],
         }
+
+
+def is_type_name(name: Any) -> bool:
+    """Say whether a node or link type can have this name, which also names a file."""
+    return isinstance(name, str) and name != "" and "/" not in name and not name.startswith(".")
 
 
 def check_node_type(schema: Schema, name: str) -> None:
