@@ -20,6 +20,7 @@ from telic.privacy.anonymisers.release_steps import _check, apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import read_truth, scores
+from telic.privacy.risk.risks import risks
 from telic.privacy.utility import utility_loss as utility
 from telic.privacy.utility.utility_loss import utility_loss
 from telic.simulate.microblog import Community, microblog
@@ -345,6 +346,15 @@ def test_decimals_that_are_multiples_stay_and_coarser_widths_join_what_finer_one
     for width, found in rounded.items():
         step = round(100 * width)
         assert found == [(n - n % step) / 100 for n in hundredths]
+
+
+@pytest.mark.parametrize("width", [2, 0.5])
+def test_negative_zero_is_no_multiple_of_its_own(width):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    network = network_from_arrays(schema, {"user": {"id": [1, 2, 3], "x": [0.0, 0.3, -0.0]}}, {})
+    rounded = generalise(network, attribute="x", width=width)
+    assert [str(x) for x in rounded.nodes["user"]["x"].to_pylist()] == ["0.0"] * 3
+    assert next(risks(rounded)).highest == 1 / 3
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()])

@@ -131,6 +131,7 @@ def _multiples(values: np.ndarray, width: float) -> np.ndarray:
         values = values.astype({"i": np.int64, "u": np.uint64, "f": float}[values.dtype.kind])
         with np.errstate(invalid="ignore"):
             coarse = np.where(np.isinf(values), values, values - values % width)
+            coarse += 0  # not -0.0, which would be another value than 0.0
         if (coarse > values).any():
             raise InputError(f"a multiple of {width} below some values needs more than 64 bits.")
         return coarse
@@ -140,7 +141,8 @@ def _multiples(values: np.ndarray, width: float) -> np.ndarray:
     with np.errstate(invalid="ignore"):  # infinite ones stay
         apart = np.abs(quotient - near)
     same = apart <= 4 * np.finfo(float).eps * np.maximum(np.abs(quotient), 1)
-    return np.array([float(f"{x:.15g}") for x in np.where(same, near, np.floor(quotient)) * width])
+    coarse = np.where(same, near, np.floor(quotient)) * width
+    return np.array([float(f"{x:.15g}") + 0 for x in coarse])
 
 
 def suppress(network: Network, *, attribute: str, node_type: str | None = None) -> Network:
