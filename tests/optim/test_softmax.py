@@ -206,6 +206,41 @@ def test_many_features_are_solved_by_the_diagonal(monkeypatch, grouped):
     assert found.objective == pytest.approx(expected.objective, abs=3e-8)
 
 
+@pytest.mark.parametrize("far", [0.0, 1e5])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_ridge_of_few_rows_is_solved_with_as_many_features_as_rows(monkeypatch, grouped, far):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 80)).astype(np.float32), np.arange(30) % 3
+    X[:, 0] += far
+    features, form = [], _Models.form
+
+    def noted(models, p):
+        features.append(models.problem.design.d)
+        form(models, p)
+
+    monkeypatch.setattr(_Models, "form", noted)
+    terms = {"penalty": "l2", "C": 3.0, "grouped": grouped, "tol": 1e-9}
+    model = ElasticNetClassifier(**terms).fit(X, y)
+    weak = ElasticNetClassifierCV(l1_ratio=0.0, Cs=[0.1, 3.0], cv=2, grouped=grouped, tol=1e-9)
+    weak.fit(X, y)
+    assert features
+    assert set(features) <= {15, 30}
+    X = X.astype(float) - X.mean(axis=0, dtype=float)
+    theirs = LogisticRegression(C=3.0, tol=1e-9, max_iter=5000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-4)
+    assert model.gap_[0] <= 1e-9 * np.log(3)
+
+
+@pytest.mark.parametrize("seed", [15, 25, 30])
+def test_a_small_loss_of_large_scores_converges(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 20)), rng.integers(3, size=30)
+    X[:, 0] *= 1e6
+    model = ElasticNetClassifier(penalty="l2", C=1e3, fit_intercept=False, tol=1e-8).fit(X, y)
+    assert model.n_iter_[0] < 300  # without a warning, too, which the tests do not let pass
+    assert model.gap_[0] <= 1e-8 * np.log(3)
+
+
 def test_groups_are_used_by_all_classes_or_by_none():
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.random.default_rng(0).normal(size=(150, 6))])
