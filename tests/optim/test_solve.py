@@ -345,13 +345,18 @@ def test_auto_picks_by_shape_and_conditioning(make_data):
     assert choose_method(make_problem(X, y, l1=1e-4, l2=1e-6)) == "prox_newton"
     assert choose_method(make_problem(X, y, l2=1e-6)) == "sdca"
     assert choose_method(make_problem(X, y, l1=0.05, l2=0.05)) == "prox_newton"
+    counts = {"y": np.arange(60) % 3, "loss": "poisson"}
+    assert choose_method(make_problem(X, l2=1e-3, **counts)) == "sdca"
+    assert choose_method(make_problem(X, l1=1e-3, l2=1e-3, **counts)) == "prox_newton"
+    assert choose_method(make_problem(X, **counts)) == "prox_newton"
+    tall = sparse.vstack([X] * 11)
+    many = np.tile(counts["y"], 11)
+    assert choose_method(make_problem(tall, many, loss="poisson", l2=100.0)) == "prox_newton"
     groups = np.arange(600) // 2
     assert choose_method(make_problem(X, y, l1=0.1, groups=groups)) == "prox_newton"
     assert choose_method(make_problem(X, y, l2=0.1, groups=groups)) == "gram"
     assert choose_method(make_problem(X[:, :20], y, l1=0.1, groups=groups[:20])) == "gram"
     assert minimize(X, y, loss=Huber(0.5), l1=0.1).method in METHODS
-    counts = make_problem(X, 2.0 + y, loss="poisson", l2=100.0)
-    assert choose_method(counts) == "prox_newton"  # its curvature has no bound
     # The condition number, mean ‖x‖² / (4 n λ₂) for logistic loss, around 15.
     square = sparse.linalg.norm(X) ** 2 / 60
     for condition, method in ((14.9, "sdca"), (15.1, "prox_newton")):
@@ -368,6 +373,18 @@ def test_auto_picks_by_shape_and_conditioning(make_data):
     wide, many = sparse.csr_matrix((60, gram.LARGEST_D + 1)), np.arange(gram.LARGEST_D + 1) // 2
     assert choose_method(make_problem(wide, y, l1=0.1, groups=many)) == "saga"
     assert choose_method(make_problem(wide[:, 1:], y, l2=0.1, groups=many[1:])) == "gram"
+
+
+def test_auto_takes_a_factor_for_badly_conditioned_ridges_of_dense_rows(make_data):
+    X, y = make_data("squared", n=350, d=600)
+    ridge = {"loss": "squared", "l2": 1e-5}
+    assert choose_method(make_problem(X, y, **ridge)) == "gram"
+    assert choose_method(make_problem(sparse.csr_array(X), y, **ridge)) == "sdca"
+    assert choose_method(make_problem(X[:290], y[:290], **ridge)) == "sdca"
+    assert choose_method(make_problem(X, y, positive=True, **ridge)) == "sdca"
+    assert choose_method(make_problem(X, y, **{**ridge, "l2": 100.0})) == "sdca"
+    result = minimize(X, y, fit_intercept=True, **ridge)  # sdca stops far from it, with a warning
+    assert result.gap <= 1e-9 * result.history[0].objective
 
 
 def test_a_line_search_takes_the_longest_step_that_lowers_the_objective_or_none(make_data):
