@@ -368,6 +368,30 @@ def test_the_rounding_of_a_far_intercept_is_part_of_the_gap():
     assert found.gap < 1.0
 
 
+@pytest.mark.parametrize("level", [0.0, 500.0, 2000.0])
+def test_where_the_intercepts_rounding_costs_more_than_the_tolerance_it_is_said(level):
+    """The tolerance is relative to what an intercept leaves, however far the targets are from 0."""
+    rng = np.random.default_rng(0)
+    x = np.arange(40.0)
+    y, far = x + rng.normal(size=40) + level, (1e15 + 2 * x)[:, None]
+    with pytest.warns(ConvergenceWarning, match="rounding of the intercept"):
+        found = minimize(far, y, loss="squared", l2=1e-9, fit_intercept=True, tol=1e-6)
+    assert found.gap > 1e-6 * y.var() / 2
+    assert not found.converged
+
+
+@pytest.mark.parametrize("scale", [1e12, 1e15])
+@pytest.mark.parametrize("method", ["gram", "prox_newton", "sdca"])
+def test_gammas_loss_knows_no_unit_of_the_target(scale, method):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = np.exp(X @ [0.5, 0.2, 0.0]) * rng.gamma(2.0, size=100)
+    terms = {"loss": "gamma", "l1": 1e-2, "l2": 1e-2, "fit_intercept": True, "method": method}
+    near, far = minimize(X, y, **terms), minimize(X, scale * y, **terms)
+    assert far.gap <= 1e-6 * far.history[0].objective
+    np.testing.assert_allclose(far.coef, near.coef, atol=1e-3)
+
+
 @given(
     seed=st.integers(0, 2**32 - 1),
     loss=st.sampled_from(["squared", "logistic", *LOG_LINK]),

@@ -10,6 +10,7 @@ import numpy as np
 
 from telic.errors import InputError, warn_unconverged
 from telic.evaluate.checked_numbers import refuse_masked
+from telic.optim.losses import Tweedie
 from telic.optim.problem import Problem
 
 
@@ -105,6 +106,9 @@ def drive(
     """
     began = time.perf_counter()
     shift, zero, unit = null or problem.null()
+    if problem.fit_intercept and isinstance(problem.loss, Tweedie):
+        # At zero predictions the loss may be far larger than any number that is summed later on.
+        unit = zero + float(np.sum(problem.mass * problem.y ** (2.0 - problem.loss.power)))
     bounded = problem.l1 > 0 or problem.l2 > 0
     slope = np.nan if bounded else float(np.abs(problem.slope_alone(shift)).max())
     history: list[Record] = []

@@ -73,7 +73,7 @@ class Recentred:
         z += float(Fraction(intercept) - exact)
         loss = self.problem.risk(z) - risk
         objective, gap = result.objective + loss, max(result.gap + loss, 0.0)
-        allowed = max(tol * self.problem.risk(np.zeros_like(z)), 4e-15 * abs(objective))
+        allowed = max(tol * self.problem.null()[1], 4e-15 * abs(objective))
         if result.converged and loss > allowed:
             warn_unconverged(
                 f"features or targets are so far from zero that the rounding of the intercept, "
