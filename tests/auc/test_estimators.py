@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -206,6 +207,8 @@ def test_an_elastic_net_drops_columns():
         ({"threshold": ("top_k", 0)}, "the number of rows to call must be a finite number > 0"),
         ({"threshold": ("top_k", np.inf)}, "must be a finite number > 0"),
         ({"threshold": ("youden", 3)}, r"threshold: \('youden', 3\), expected 'prior'"),
+        ({"threshold": ("cost",)}, r"threshold: \('cost',\), expected 'prior'"),
+        ({"threshold": ("cost", "5")}, "the cost of a missed positive must be a finite number > 0"),
     ],
 )
 def test_parameters_out_of_range_are_named(parameters, message):
@@ -251,6 +254,13 @@ def test_what_is_not_finite_is_refused_and_located(solver, bad):
         AUCClassifier(solver).fit(X, np.where(np.arange(50) == 3, bad, y))
 
 
+@pytest.mark.parametrize("fpr", [0.1, (0, 0.1, 0.2), "01", None])
+def test_what_is_no_range_of_rates_is_refused(fpr):
+    X, y = rows(n=50)
+    with pytest.raises(InputError, match=r"fpr: .* expected two rates with 0 <= low < high"):
+        PairwiseAUC(fpr=fpr).fit(X, y)
+
+
 def test_what_is_not_finite_is_located_by_streams_and_scores_too():
     X, y = rows(n=50)
     holed = X.copy()
@@ -272,7 +282,7 @@ def test_what_lies_under_a_mask_is_refused():
             call(X, labels)
 
 
-@pytest.mark.parametrize("nothing", [None, np.nan])
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA])
 def test_a_missing_label_among_texts_is_located(nothing):
     X, y = rows(n=50)
     labels = np.where(y, "yes", "no").astype(object)

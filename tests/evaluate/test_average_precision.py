@@ -49,6 +49,8 @@ def test_infinite_scores_sort_as_usual():
         (lambda: precision_at([0, 1], [1, 2], 3), "k: 3, expected a whole number of rows in 1 … 2"),
         (lambda: precision_at([0, 1], [1, 2], 0), "k: 0"),
         (lambda: precision_at([0, 1], [1, 2], 1.5), "k: 1.5, expected a whole number"),
+        (lambda: precision_at([0, 1], [1, 2], "1"), "k: '1', expected a whole number"),
+        (lambda: average_precision([], []), "0 positive and 0 negative rows"),
         (lambda: average_precision([0, 1], [1, np.nan]), "row 1 is NaN"),
     ],
 )

@@ -298,6 +298,9 @@ def test_a_range_of_no_positives_is_refused():
         (partial_auc, {"fpr": (0.2, 0.2)}, "fpr: .* expected two rates with 0 <= low < high <= 1"),
         (partial_auc, {"fpr": (-0.1, 0.2)}, "fpr: .* expected two rates"),
         (partial_auc, {"fpr": (0.5, 1.1)}, "fpr: .* expected two rates"),
+        (partial_auc, {"fpr": 0.1}, "fpr: 0.1, expected two rates"),
+        (partial_auc, {"min_tpr": None}, "min_tpr: None, expected a rate"),
+        (auc_interval, {"level": "0.95"}, "level: '0.95', expected a number between 0 and 1"),
     ],
 )
 def test_options_out_of_range_are_named(measure, options, message):

@@ -148,3 +148,6 @@ def test_many_features_are_summed_to_the_last():
 def test_bad_groups_are_named():
     with pytest.raises(InputError, match="one label per feature"):
         group_penalty([], l1=1.0, l2=0.0)
+    for odd in ([None, 1, 1], np.array(["a", 1], dtype=object), [[0, 1], [2]]):
+        with pytest.raises(InputError, match="groups: labels of several kinds, or none"):
+            group_penalty(odd, l1=1.0, l2=0.0)

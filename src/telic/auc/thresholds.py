@@ -1,5 +1,7 @@
 """Where to cut a ranking in two: by prior, Youden's index, costs, or a number to read."""
 
+from numbers import Real
+
 import numpy as np
 
 from telic.errors import InputError
@@ -32,12 +34,12 @@ def between_means(w: np.ndarray, means: np.ndarray) -> float:
 
 def check_rule(rule: Rule) -> None:
     """Raise InputError unless `choose_threshold` knows a rule; for before long work."""
-    name, number = rule if isinstance(rule, tuple) else (rule, None)
+    name, number = rule if isinstance(rule, tuple) and len(rule) == 2 else (rule, None)
     if name not in RULES or (number is not None and name not in NUMBERED):
         raise InputError(
             f"threshold: {rule!r}, expected 'prior', 'youden', ('cost', c) or ('top_k', k)."
         )
-    if number is not None and not 0 < number < np.inf:
+    if number is not None and not (isinstance(number, Real) and 0 < number < np.inf):
         what = "the number of rows to call" if name == "top_k" else "the cost of a missed positive"
         raise InputError(f"threshold: {rule!r}, {what} must be a finite number > 0.")
 

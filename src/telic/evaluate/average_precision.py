@@ -1,5 +1,6 @@
 """How good the top of a list is: average precision, and precision at k."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def precision_at(y: ArrayLike, scores: ArrayLike, k: int, *, pos_label: Any = No
     0.75
     """
     positive, scores = checked_scores(y, scores, pos_label)
-    if not (1 <= k <= scores.size and k == int(k)):
+    if not isinstance(k, Real) or not (1 <= k <= scores.size and k == int(k)):
         raise InputError(f"k: {k!r}, expected a whole number of rows in 1 … {scores.size}.")
     found, read = found_down_to(positive, scores)
     # Straight between the ends of ties.

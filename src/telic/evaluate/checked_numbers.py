@@ -1,5 +1,7 @@
 """Columns of numbers, and the level of an interval, checked."""
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,7 +25,7 @@ def checked_numbers(name: str, values: ArrayLike) -> np.ndarray:
 
 def checked_level(level: float) -> float:
     """Return the level of a confidence interval; InputError if it is not between 0 and 1."""
-    if not 0 < level < 1:
+    if not isinstance(level, Real) or not 0 < level < 1:
         raise InputError(f"level: {level!r}, expected a number between 0 and 1.")
     return level
 

@@ -1,6 +1,7 @@
 """How well scores rank two classes: exact AUC in one sort, intervals, partial AUC, lift area."""
 
 import warnings
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -238,10 +239,14 @@ def partial_auc(
 
 def check_rates(fpr: tuple[float, float], min_tpr: float) -> None:
     """Raise InputError unless these are rates that `partial_auc` takes."""
-    start, stop = fpr
-    if not 0 <= start < stop <= 1:
+    try:
+        start, stop = fpr
+        right = 0 <= start < stop <= 1
+    except (TypeError, ValueError):
+        right = False
+    if not right:
         raise InputError(f"fpr: {fpr!r}, expected two rates with 0 <= low < high <= 1.")
-    if not 0 <= min_tpr < 1:
+    if not isinstance(min_tpr, Real) or not 0 <= min_tpr < 1:
         raise InputError(f"min_tpr: {min_tpr!r}, expected a rate with 0 <= rate < 1.")
 
 
@@ -302,7 +307,7 @@ def checked_scores(
         if classes.size > 2:
             raise InputError(f"y: {classes.size} classes; AUC compares exactly two.")
         positive = codes == 1
-        if positive.mean() > 0.5:
+        if positive.size and positive.mean() > 0.5:
             rarer, common = (repr(label) for label in classes.tolist())
             warnings.warn(
                 f"the positive class is {common}, the larger label and that of "

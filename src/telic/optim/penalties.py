@@ -200,7 +200,13 @@ def group_penalty(groups: Sequence[int] | np.ndarray, *, l1: float, l2: float) -
     9.071
     """
     refuse_masked("groups", groups)
-    labels = np.asarray(groups)
+    try:
+        labels = np.asarray(groups)
+        np.unique(labels)
+    except (TypeError, ValueError):
+        raise InputError(
+            "groups: labels of several kinds, or none. Give one text or number per feature."
+        ) from None
     if labels.ndim != 1 or labels.size == 0:
         raise InputError(f"groups has shape {labels.shape}, expected one label per feature.")
     if (labels != labels).any():

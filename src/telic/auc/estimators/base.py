@@ -162,11 +162,12 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         refuse_masked("y", y)
         if not isinstance(y, str):
             labels = np.asarray(y)
-            bad = labels != labels  # true of NaN alone
-            if labels.dtype.kind == "f":
-                bad |= np.isinf(labels)
-            elif labels.dtype.kind == "O" and labels.ndim == 1:
-                bad |= np.array([label is None for label in labels], dtype=bool)
+            if labels.dtype.kind == "O" and labels.ndim == 1:
+                bad = np.array([_is_missing(label) for label in labels], dtype=bool)
+            else:
+                bad = labels != labels  # true of NaN alone
+                if labels.dtype.kind == "f":
+                    bad |= np.isinf(labels)
             if labels.ndim == 1 and bad.any():
                 row = int(np.argmax(bad))
                 raise InputError(f"y contains NaN or infinity at row {row}. Drop the row.")
@@ -239,6 +240,14 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
             )
         positive = y == self.classes_[1]
         return roc_auc(positive, self.decision_function(X), sample_weight=sample_weight)
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or pandas' NA."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # NA is neither equal to itself nor different
+        return True
 
 
 def _weighted(

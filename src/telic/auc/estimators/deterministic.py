@@ -14,6 +14,7 @@ from telic.auc.objective import Callback, Solution, moments
 from telic.auc.optimality_bound import certified, small
 from telic.auc.thresholds import Rule
 from telic.errors import InputError, expect_at_least
+from telic.evaluate.classification import check_rates
 from telic.optim.threads import small_products
 
 MOST_COLUMNS = 20_000
@@ -255,6 +256,7 @@ class PairwiseAUC(LinearAUC):
         weight: np.ndarray | None,
         callback: Callback | None,
     ) -> Solution:
+        check_rates(self.fpr, self.min_tpr)
         return pairwise(
             X,
             positive,
