@@ -394,3 +394,23 @@ def test_the_unit_and_level_of_a_series_do_not_matter(scale, offset):
     one = TrendFilter(0, alpha=0.03).fit_transform(y)
     other = TrendFilter(0, alpha=0.03 * scale).fit_transform(scale * y + offset)
     np.testing.assert_allclose((other - offset) / scale, one, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", [1e9, -1e11])
+@pytest.mark.parametrize("make", [GeneralizedLasso, lambda: GraphFusedRegressor("chain")])
+def test_targets_far_from_zero_have_the_same_weights(make, level):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    y = X @ [1.0, 1.0, -1.0, 2.0] + rng.normal(size=80)
+    near, far = make().fit(X, y), make().fit(X, y + level)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-4)
+    assert far.gap_ <= 1e-4 * y.var() / 2
+
+
+@pytest.mark.parametrize("value", [0.0, 1 / 3, 1e9 + 0.1, -1e15])
+def test_a_target_that_does_not_vary_needs_the_intercept_alone(value):
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    for loss in ("squared", "huber"):
+        model = GeneralizedLasso(alpha=0.05, loss=loss, tol=1e-8).fit(X, np.full(50, value))
+        assert not model.coef_.any()
+        assert model.intercept_ == pytest.approx(value)

@@ -377,7 +377,7 @@ def origin_of(problem: AdmmProblem) -> tuple[np.ndarray, float]:
     """
     x, floor = np.zeros(problem.size), 0.0
     if problem.data.fit_intercept:
-        floor = 1e-12 * abs(problem.value(x))  # a perfect intercept leaves rounding alone
+        floor = 1e-24 * float(np.square(problem.data.y).max())  # what rounding leaves of squares
         x[-1] = problem.data.best_shift(np.zeros(problem.data.design.n))
     return x, scale_of(problem, problem.value(x), floor)
 
