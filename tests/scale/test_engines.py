@@ -29,6 +29,7 @@ from tests.scale.cluster import Cluster, wait_for
 
 import telic
 from telic.errors import InputError, JobError
+from telic.optim.losses import Logistic, Squared
 from telic.scale import (
     Dask,
     Local,
@@ -599,6 +600,11 @@ def test_a_job_is_another_by_the_object_whose_method_it_calls_and_by_the_form_of
     assert identity(one.get, ["a"]) != identity(other.get, ["a"])
     rows = sparse.csr_array(np.eye(3, k=1))
     assert identity(max, [rows]) != identity(max, [sparse.csc_array(rows.T)]), "the same arrays"
+
+
+def test_a_job_is_another_by_the_kind_of_an_object_that_has_the_same_fields():
+    assert identity(partial(max, Logistic()), [1]) == identity(partial(max, Logistic()), [1])
+    assert identity(partial(max, Logistic()), [1]) != identity(partial(max, Squared()), [1])
 
 
 def power(exponent):

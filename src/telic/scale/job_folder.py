@@ -123,6 +123,7 @@ def _tell(update: Callable[[bytes], None], value: Any, within: tuple[Any, ...] =
         for part in value:
             tell(part)
     elif is_dataclass(value) and not isinstance(value, type):
+        tell(type(value))  # two losses without parameters are alike in all else
         for part in fields(value):
             tell(getattr(value, part.name))
     elif hasattr(value, "indptr"):  # a sparse matrix; its columns may be another one's rows
