@@ -1,4 +1,5 @@
 import pytest
+from rich.text import Text
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -20,6 +21,13 @@ def test_commands_and_what_they_take_are_explained():
     assert [name for name, command in every.items() if not command.help] == []
     given = [(name, given) for name, command in every.items() for given in command.params]
     assert [f"{name} {one.name}" for name, one in given if not one.help] == []
+
+
+def test_help_is_shown_whole():
+    """Words in brackets would be taken for a style, and left out."""
+    for name, command in commands(get_command(app)):
+        for said in (command.help, *(one.help for one in command.params)):
+            assert Text.from_markup(said).plain == said, name
 
 
 def test_no_number_is_nan_or_infinite():

@@ -30,8 +30,8 @@ Work = Annotated[
     Path | None,
     typer.Option(
         help="Folder for the pieces, which every worker must reach. An interrupted job goes on "
-        "from it. It must be new, empty, or an earlier command's. [default: OUT.job, or "
-        "telic-COMMAND.job without an OUT; removed at the end]"
+        "from it. It must be new, empty, or an earlier command's. Default: OUT.job, or "
+        "telic-COMMAND.job without an OUT, which is removed at the end."
     ),
 ]
 Piece = Annotated[

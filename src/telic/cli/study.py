@@ -19,7 +19,7 @@ app = typer.Typer(help="Regenerate the papers' tables and figures.", no_args_is_
 
 Out = Annotated[
     Path | None,
-    typer.Option(help="Report to write; .md writes Markdown. [default: telic-CHAPTER.html]"),
+    typer.Option(help="Report to write; .md writes Markdown. Default: telic-CHAPTER.html."),
 ]
 Work = Annotated[
     Path | None, typer.Option(help="Folder of finished steps, to go on after an interruption.")
