@@ -31,6 +31,13 @@ def test_brackets_and_colons_of_a_cell_are_text(capsys):
     assert all(text in printed for text in ("of [red]", *said))
 
 
+def test_colons_around_a_word_are_text(capsys):
+    show(Table("Of :a:", {"x": ""}, [["y"]], note="Of [2001:db8:a::1]."))
+    print_card({"code :b:": "C:100:2"}, as_json=False)
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("Of :a:", "[2001:db8:a::1]", "code :b:: C:100:2"))
+
+
 FACTS = {
     "name": "tea [box]",
     "sizes": [1.5, 2.5],

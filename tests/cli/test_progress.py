@@ -1,8 +1,10 @@
 """Bars of steps, which tests run off a terminal."""
 
+import io
 import threading
 
 import pytest
+from rich.console import Console
 
 from telic.cli.progress import steps
 from telic.errors import InputError
@@ -26,3 +28,12 @@ def test_a_bar_that_an_error_ends_leaves_neither_a_line_nor_a_thread(capfd):
         thread.join(10)
     assert not shown_by()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_step_may_be_called_anything_in_a_terminal():
+    out = io.StringIO()
+    with steps("what", 2, Console(file=out, force_terminal=True, width=80)) as begin:
+        begin("[/b] adds")
+        begin("[red] :a: adds")
+        shown_by()[0].live.refresh()
+    assert "[red] :a: adds" in out.getvalue()

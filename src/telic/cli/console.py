@@ -31,8 +31,8 @@ def show(table: Table) -> None:
         grid.add_row(*map(Text, row))  # a plain string may hold markup: "[benign]" would be a style
     if not table.rows:
         grid.add_row(NO_ROWS)
-    out = Console()
-    out = out if out.is_terminal else Console(width=140)
+    out = Console(emoji=False)
+    out = out if out.is_terminal else Console(width=140, emoji=False)
     out.print(
         table.title, style="italic", markup=False, highlight=False
     )  # wider than narrow tables
@@ -67,4 +67,4 @@ def print_card(card: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(card)
     else:
-        print_facts(card, to=Console(markup=False, highlight=False), indent="")
+        print_facts(card, to=Console(markup=False, emoji=False, highlight=False), indent="")

@@ -104,7 +104,7 @@ def job_of(
     from telic.scale import Dask, Local
     from telic.scale.job_folder import lies_at, working_folder
 
-    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
     bars: dict[str, Any] = {}
     # What one machine works with lies best on its own disk.
     work_beside = Path(out.name) if cluster is None and is_remote(out) else out

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-console = Console(stderr=True, markup=False, highlight=False)
+console = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 @contextmanager
@@ -14,7 +14,7 @@ def steps(
     title: str, total: int | None = None, console: Console = console
 ) -> Iterator[Callable[[str], None]]:
     """Show a bar that advances each time the function it gives is called with the next step."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20))
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20))
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task(title, total=total)
         begun = False

@@ -260,7 +260,7 @@ def inspect(
     if as_json:
         print_json({"folder": str(model), **facts})
     else:
-        print_facts(facts, to=Console(markup=False, highlight=False))
+        print_facts(facts, to=Console(markup=False, emoji=False, highlight=False))
 
 
 def _describe(
@@ -282,7 +282,7 @@ def _describe(
     if as_json:
         print_json({"folder": str(name), **facts})
         return
-    out = Console(markup=False, highlight=False)
+    out = Console(markup=False, emoji=False, highlight=False)
     if prefix is not None:
         out.print("\n".join(texts) or f"nothing is found for {prefix!r}", soft_wrap=True)
         return

@@ -152,4 +152,4 @@ def export_log(
     if as_json:
         print_json({"log": str(out), **facts})
     else:
-        print_facts({"log": out, **facts}, to=Console(markup=False, highlight=False))
+        print_facts({"log": out, **facts}, to=Console(markup=False, emoji=False, highlight=False))

@@ -110,7 +110,7 @@ def _print_table(rows: list[tuple[str, str, str]]) -> None:
     table = Table("setting", "value", "from", box=None, pad_edge=False)
     for row in rows:
         table.add_row(*map(escape, row))
-    Console().print(table)
+    Console(emoji=False).print(table)
 
 
 @app.command()
