@@ -1,5 +1,6 @@
 """The program as a process: what ends it from outside."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -98,3 +99,15 @@ def test_a_closed_output_is_no_error():
         ["sh", "-c", '"$0" -c "$1" >&-', sys.executable, code], capture_output=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_the_outputs_encoding_lacks_is_escaped():
+    done = subprocess.run(
+        [sys.executable, "-m", "telic", "study", "--help"],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"tables 2.3\u20132.5" in done.stdout

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from functools import partial
+from io import TextIOWrapper
 from types import FrameType
 
 GRACE = 10.0
@@ -15,8 +16,11 @@ GRACE = 10.0
 def main() -> None:
     """Run the command line; Ctrl-C and SIGTERM end it quietly, and nothing half-written is left."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed, as by `telic … >&-`
+        stream = getattr(sys, name)
+        if stream is None:  # closed, as by `telic … >&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):  # whose encoding may lack a dash or an accent
+            stream.reconfigure(errors="backslashreplace")
     try:
         if os.name == "posix":
             _unwind_on_sigterm()
