@@ -75,6 +75,7 @@ def test_a_job_that_is_refused_leaves_no_folder(telic, tmp_path, words, says):
     code, error = telic(words)
     assert code == 2
     assert says in error
+    assert len(error.splitlines()) == 1
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -118,7 +118,13 @@ def job_of(
             if cluster
             else Local(memory=memory, piece=piece)
         ) as executor,
-        Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress,
+        Progress(
+            *columns,
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_interactive,  # off a terminal rich would write an empty line
+        ) as progress,
     ):
 
         def watch(name: str, finished: int, total: int) -> None:
