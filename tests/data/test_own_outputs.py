@@ -1,8 +1,10 @@
+import errno
 import os
 
 import pytest
 
 from telic.data import atomic_path, check_output, save_model
+from telic.data.own_outputs import remember
 from telic.errors import InputError
 
 
@@ -130,3 +132,14 @@ def test_a_damaged_record_says_nothing(page, tmp_path):
     (tmp_path / ".telic-written.json").write_text("[")
     with pytest.raises(InputError, match="telic did not write"):
         check_output(page, overwrite=True)
+
+
+def test_a_record_for_which_there_is_no_room_leaves_nothing_half_written(page, monkeypatch):
+    def full(one, other):
+        raise OSError(errno.ENOSPC, "full")
+
+    before = sorted(page.parent.iterdir())
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="full"):
+        remember(page)
+    assert sorted(page.parent.iterdir()) == before

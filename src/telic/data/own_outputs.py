@@ -131,8 +131,11 @@ def remember(path: Path) -> None:
     record = path.parent / RECORD
     known = read_record(record) | {path.name: hash_of(path)}
     temporary = path.parent / f"{RECORD}.{os.getpid()}"
-    temporary.write_text(json.dumps(known, indent=1, ensure_ascii=False), encoding="utf-8")
-    os.replace(temporary, record)
+    try:
+        temporary.write_text(json.dumps(known, indent=1, ensure_ascii=False), encoding="utf-8")
+        os.replace(temporary, record)
+    finally:
+        temporary.unlink(missing_ok=True)  # on a full disk
 
 
 def wrote(path: str | Path) -> bool:
