@@ -188,3 +188,12 @@ def test_the_figures_of_another_report_are_taken_over(tmp_path):
     assert len(list((tmp_path / "page").iterdir())) == 3
     ids = re.findall(r' id="(.*?)"', report.html())
     assert len(set(ids)) == len(ids)
+
+
+def test_markdown_holds_no_html_of_a_name():
+    report = Report("Of <b>", lead="p < .001")
+    report.table(Table("Weights", {"column": ""}, [["<img src=x>"], ["</td>"], ["<!--"]]))
+    text = report.markdown()
+    assert "p < .001" in text
+    names = ("# Of &lt;b>", "| &lt;img src=x> |", "&lt;/td>", "&lt;!--")
+    assert all(name in text for name in names)

@@ -175,6 +175,7 @@ class Report:
     def markdown(self, figures: str = "figures") -> str:
         """Return the page as Markdown, its figures as links into a folder."""
         text = "\n\n".join(self._markdown) + "\n"
+        text = re.sub("<(?=[A-Za-z/!?])", "&lt;", text)  # a name must not be taken for HTML
         return text.replace(f"({FIGURES}/", f"({figures}/")
 
     def as_json(self) -> dict[str, Any]:
