@@ -38,6 +38,14 @@ def test_colons_around_a_word_are_text(capsys):
     assert all(text in printed for text in ("Of :a:", "[2001:db8:a::1]", "code :b:: C:100:2"))
 
 
+def test_a_narrow_table_cuts_no_name(capsys):
+    names = ["follow-" * 20 + end for end in ("mention", "retweet")]
+    show(Table("Kinds", {"kind": "", "risk": ".1%"}, [[name, 0.5] for name in names]))
+    lines = capsys.readouterr().out.splitlines()
+    kinds = "".join(line.split("│")[1].strip() for line in lines if line.startswith("│"))
+    assert kinds == "".join(names)
+
+
 FACTS = {
     "name": "tea [box]",
     "sizes": [1.5, 2.5],

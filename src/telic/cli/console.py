@@ -1,7 +1,7 @@
 """What commands print: JSON alone on stdout, or tables for people."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -26,7 +26,9 @@ def show(table: Table) -> None:
 
     grid = Grid()
     for column, is_text in zip(table.columns, table.is_text(), strict=True):
-        grid.add_column(Text(column), justify="left" if is_text else "right")
+        # Broken over lines, not cut: what is left of two names may look alike.
+        side: Literal["left", "right"] = "left" if is_text else "right"
+        grid.add_column(Text(column), justify=side, overflow="fold")
     for row in table.cells():
         grid.add_row(*map(Text, row))  # a plain string may hold markup: "[benign]" would be a style
     if not table.rows:
