@@ -280,10 +280,11 @@ def test_code_is_kept_somewhere_where_no_folder_can_be_written(monkeypatch):
     monkeypatch.setattr(kernels, "FunctionCache", NeedsAFolder)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    monkeypatch.setattr(kernels, "_temporary", False)
+    monkeypatch.setattr(kernels, "_to_tell", False)
     compiled = kernels.kernel(double)
     with pytest.warns(UserWarning, match="Set NUMBA_CACHE_DIR"):
         compiled(1)
+    compiled(1.5)  # of which nobody is told again
     assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR
     assert Path(numba.config.CACHE_DIR).is_dir()
     (((remove, folder), how),) = at_exit

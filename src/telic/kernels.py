@@ -195,7 +195,9 @@ class _Code(IndexDataCacheFile):
 
         Of two processes that save at once one may lose its line in the index: it compiles again.
         """
-        if _temporary:
+        global _to_tell
+        if _to_tell:
+            _to_tell = False  # numba's compiling lets Python forget what it has warned of
             warnings.warn(
                 "there is no folder to keep compiled kernels in, so every start compiles them "
                 "anew. Set NUMBA_CACHE_DIR to a folder that can be written, or let whoever "
@@ -254,14 +256,15 @@ def _file_of(module: str) -> tuple[tuple, list[str]] | None:
     return (module, hashlib.sha256(content).hexdigest()), imports
 
 
-_temporary = False
+_to_tell = False
+"""Whether nobody has been told yet that code is kept for this process alone."""
 
 
 def _keep_in_a_temporary_folder() -> None:
     """Give numba a folder where it finds none, beside the source or in the user's home."""
-    global _temporary
+    global _to_tell
     folder = tempfile.mkdtemp(prefix="telic-kernels-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder  # for processes that we start
     numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
-    _temporary = True
+    _to_tell = True
