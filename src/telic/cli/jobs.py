@@ -109,8 +109,10 @@ def job_of(
     # What one machine works with lies best on its own disk.
     work_beside = Path(out.name) if cluster is None and is_remote(out) else out
     refuse_read(lies_at(work_beside, work), reads)
-    if work is not None and place(work) == place(out):
-        raise InputError(f"{work}: is the output, too. Choose another folder for --work.")
+    if work is not None and f"{place(work)}/".startswith(f"{place(out)}/"):
+        raise InputError(
+            f"{work}: is the output, too, or lies in it. Choose another folder for --work."
+        )
     with (
         working_folder(work_beside, work) as folder,
         (
