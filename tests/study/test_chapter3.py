@@ -13,6 +13,7 @@ from telic.choice import Elastic
 from telic.completion import Replay
 from telic.data.compositions import read_compositions
 from telic.data.query_app_pairs import read_pairs
+from telic.errors import InputError
 from telic.report import Report
 from telic.simulate import Affinity, Catalogue, simulate_phones
 from telic.study import chapter3
@@ -101,6 +102,11 @@ def test_the_whole_chapter_is_one_page(tmp_path, files, monkeypatch):
 @cache
 def few_passes(**settings):
     return convergence(replications=1, passes=4)
+
+
+def test_real_pairs_that_cannot_be_read_are_refused_before_the_work(tmp_path):
+    with pytest.raises(InputError, match=r"none\.csv"):
+        chapter3.study(Steps(progress=pytest.fail), pairs=tmp_path / "none.csv")
 
 
 def test_real_pairs_are_left_out_by_default_where_they_are_not(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 from telic.completion.evaluation.report import add_apps, lengths_table
 from telic.completion.learning.relevance import NAMES
 from telic.data.data_sets import data_folder
+from telic.data.query_app_pairs import read_pairs
 from telic.errors import InputError
 from telic.report import Report
 from telic.study.chapter3.experiments import SETTINGS, convergence, run
@@ -67,6 +68,8 @@ def study(
     """
     if seeds < 2:
         raise InputError(f"seeds is {seeds}, expected at least 2: intervals are over seeds.")
+    if real_pairs and pairs is not None:
+        read_pairs(pairs)  # a file that cannot be read is refused before the work
     do = partial(steps, catalogue=catalogue, users=users, compositions=compositions)
     report = Report(
         "Chapter 3 on simulated phones",
