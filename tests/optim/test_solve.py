@@ -375,6 +375,17 @@ def test_auto_picks_by_shape_and_conditioning(make_data):
     assert choose_method(make_problem(wide[:, 1:], y, l2=0.1, groups=many[1:])) == "gram"
 
 
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array])
+def test_auto_climbs_the_dual_of_dense_rows_that_are_few_for_their_features(make_data, held):
+    X, y = make_data("logistic", n=720, d=600)
+    for rows, dense in ((599, "sdca"), (719, "sdca"), (720, "prox_newton")):
+        problem = make_problem(held(X[:rows]), y[:rows], l2=1e-6)
+        method = dense if held is np.asarray or rows < 600 else "prox_newton"
+        assert choose_method(problem) == method
+        l1 = make_problem(held(X[:rows]), y[:rows], l1=1e-4, l2=1e-6)
+        assert choose_method(l1) == "prox_newton"
+
+
 def test_auto_takes_a_factor_for_badly_conditioned_ridges_of_dense_rows(make_data):
     X, y = make_data("squared", n=350, d=600)
     ridge = {"loss": "squared", "l2": 1e-5}

@@ -17,10 +17,11 @@ def choose_method(problem: Problem) -> str:
     where λ₁ = 0 and there are fewer rows than features), and where the solution will be sparse: λ₁
     is at least 0.07 of the λ₁ that leaves no feature. In all other cases it is ``sdca`` where its
     condition number, smoothness · mean ‖x‖² / (n λ₂), is at most 15, or where λ₁ = 0 and there are
-    fewer rows than features; otherwise it is ``prox_newton``. Beyond that condition number a ridge
-    (squared loss, λ₁ = 0) of dense rows, half as many as features at least, takes ``gram`` up to
-    `LARGEST_D` features: a Cholesky factor is the solution. An offset of a classification loss
-    leaves ``gram`` (up to 256 features with groups) and ``prox_newton``.
+    fewer rows than features (dense rows: at most a fifth more); otherwise it is ``prox_newton``.
+    Beyond that condition number a ridge (squared loss, λ₁ = 0) of dense rows, half as many as
+    features at least, takes ``gram`` up to `LARGEST_D` features: a Cholesky factor is the solution.
+    An offset of a classification loss leaves ``gram`` (up to 256 features with groups) and
+    ``prox_newton``.
     `docs/measured/optim-auto.md` holds the measurements behind the branches without groups,
     `docs/measured/optim-paths.md` those of groups.
     """
@@ -35,17 +36,17 @@ def choose_method(problem: Problem) -> str:
         return "gram"
     if problem.l2 == 0:
         return "prox_newton"
-    few_rows = problem.l1 == 0 and n < d
     if not np.isfinite(problem.loss.smoothness):
-        return "sdca" if few_rows else "prox_newton"
+        return "sdca" if problem.l1 == 0 and n < d else "prox_newton"
     squared = np.empty(n)
     row_products.squares(problem.design.rows, squared)
     squared *= problem.mass
     condition = problem.loss.smoothness * squared.sum() / (n * problem.l2)
     if not condition <= 15.0:
         ridge = isinstance(problem.loss, Squared) and problem.is_smooth
-        if ridge and not problem.design.is_sparse and d <= min(LARGEST_D, 2 * n):
+        sparse = problem.design.is_sparse
+        if ridge and not sparse and d <= min(LARGEST_D, 2 * n):
             return "gram"
-        if not few_rows:
+        if problem.l1 != 0 or n >= (d if sparse else 1.2 * d):
             return "prox_newton"
     return "prox_newton" if problem.l1 >= 0.07 * problem.strongest_l1() else "sdca"
