@@ -229,6 +229,7 @@ def test_a_context_has_no_name_that_requests_use(tmp_path, name):
         ("x" * 1001 + ",1", "row 2: column 'title': is longer than 1000"),
         ("x,1000000000001", "row 2: column 'views': '1000000000001' is not a number from 0 to 1e"),
         ("x,-1", "row 2: column 'views': '-1' is not a number from 0"),
+        ("x,1_000", "row 2: column 'views': '1_000' is not a number from 0"),
         ("x,nan", "row 2: column 'views': 'nan' is not a number"),
         ("x,many", "row 2: column 'views': 'many' is not a number"),
         ("x,inf", "row 2: column 'views': 'inf' is not a number"),

@@ -141,7 +141,8 @@ def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> 
 
 def _number(value: str | None) -> float | None:
     try:
-        return None if value is None else float(value)
+        # Python alone takes 1_000 for a number.
+        return None if value is None else float(value.replace("_", "?"))
     except ValueError:
         return float("nan")
 
