@@ -70,10 +70,12 @@ class Chapter3(Varied):
 
 
 @pytest.mark.parametrize("real_pairs", [True, False])
-def test_the_page_of_chapter_3_is_what_it_was(real_pairs):
+def test_the_page_of_chapter_3_is_what_it_was(real_pairs, tmp_path):
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("user,query,app\nann,rain,weather\n")
     steps = Chapter3("chapter-3.jsonl")
     size = {"users": 8, "compositions": 12, "seeds": 2}
-    given = {"pairs": Path("pairs.parquet"), "real_pairs": real_pairs, **size}
+    given = {"pairs": pairs, "real_pairs": real_pairs, **size}
     with drawn() as outlines:
         report = chapter3.study(steps, **given)
     if not real_pairs:
