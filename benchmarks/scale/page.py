@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.form import Run, mapped
-from benchmarks.scale.work import LABELS, PIECES, ROWS, write_choices, write_design, write_log
+from benchmarks.scale.work import (
+    LABELS,
+    PIECES,
+    RAN_OUT,
+    ROWS,
+    write_choices,
+    write_design,
+    write_log,
+)
 from telic.report.table import Table
 from telic.scale.memory import parse_memory, said
 
@@ -91,10 +99,10 @@ def counted_by_duckdb(folder: Path, memory: str) -> tuple[Took, str]:
     while True:
         try:
             return took("count by DuckDB", folder, str(given)), said(given)
-        except subprocess.CalledProcessError:
-            given *= 2
-            if given > parse_memory("16GiB"):
+        except subprocess.CalledProcessError as error:
+            if error.returncode != RAN_OUT:
                 raise
+            given *= 2
 
 
 MEMORY, SECONDS = "memory", "s"
@@ -180,7 +188,7 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
         passes,
         memory,
         "Resident memory counts pages of the mapped file, which the system takes back at need. "
-        f"At this rate a fit of 10¹⁰ rows takes {longer:.0f} processor hours.",
+        f"At this rate a fit of 10¹⁰ rows takes {longer:.1f} processor hours.",
     )
     for name in (ROWS, LABELS):
         (folder / name).unlink()
@@ -216,9 +224,9 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
 
 HEAD = """# Speed on data larger than memory
 
-All this was measured on {cores} processor cores that other work
-shared (load {load:.0f} at the start). Each line is a process of its own. Processor seconds tell
-more than the clock where others compute too; they count the start of Python and all threads.
+All this was measured on {cores} processor cores, with a load of {load:.0f} by other work at the
+start. Each line is a process of its own. Processor seconds tell more than the clock where others
+compute too; they count the start of Python and all threads.
 """
 
 

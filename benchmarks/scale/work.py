@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ DAY = 24 * 3600 * 1_000_000
 LOG, ROWS, LABELS, CHOICES = "log.parquet", "X.npy", "y.npy", "choices.npz"
 NETWORK, PIECES = "network", "pieces"
 WEIGHTS = 100_000
+RAN_OUT = 3
+"""How a process ends that had too little memory."""
 
 
 def write_log(folder: Path, rows: int) -> None:
@@ -83,6 +86,13 @@ def count_by_duckdb(folder: Path, memory: str) -> None:
     """The same counts by DuckDB's own hand: no check of rows, no folding beyond lower case."""
     import duckdb
 
+    try:
+        _count_by_duckdb(duckdb, folder, memory)
+    except duckdb.OutOfMemoryException:
+        sys.exit(RAN_OUT)
+
+
+def _count_by_duckdb(duckdb: Any, folder: Path, memory: str) -> None:
     from telic.scale import parse_memory
 
     with tempfile.TemporaryDirectory(dir=folder) as work, duckdb.connect() as db:

@@ -43,8 +43,14 @@ def show(table: Table) -> None:
         out.print(table.note, markup=False, highlight=False)
 
 
-def print_facts(facts: dict[str, Any], *, to: Console, indent: str = "  ") -> None:
+def plain_console() -> Console:
+    """Return what prints names and texts as they are: no markup, no emoji."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def print_facts(facts: dict[str, Any], *, to: Console | None = None, indent: str = "  ") -> None:
     """Print facts for people, those that have parts with each part on a line of its own."""
+    to = to or plain_console()
 
     def line(text: str) -> None:
         to.print(indent + text, soft_wrap=True, markup=False, highlight=False)
@@ -69,4 +75,4 @@ def print_card(card: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(card)
     else:
-        print_facts(card, to=Console(markup=False, emoji=False, highlight=False), indent="")
+        print_facts(card, indent="")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from telic.cli.completion.options import (
     Json,
@@ -22,7 +21,7 @@ from telic.cli.completion.options import (
     protocols_of,
     relevances_of,
 )
-from telic.cli.console import Overwrite, print_facts, print_json
+from telic.cli.console import Overwrite, plain_console, print_facts, print_json
 from telic.cli.jobs import Cluster, Memory, Piece, SkipBadPartitions, Work, job_of
 from telic.cli.options import refuse_given
 from telic.cli.progress import console
@@ -260,7 +259,7 @@ def inspect(
     if as_json:
         print_json({"folder": str(model), **facts})
     else:
-        print_facts(facts, to=Console(markup=False, emoji=False, highlight=False))
+        print_facts(facts)
 
 
 def _describe(
@@ -282,7 +281,7 @@ def _describe(
     if as_json:
         print_json({"folder": str(name), **facts})
         return
-    out = Console(markup=False, emoji=False, highlight=False)
+    out = plain_console()
     if prefix is not None:
         out.print("\n".join(texts) or f"nothing is found for {prefix!r}", soft_wrap=True)
         return

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from telic.cli.completion.options import Json, app, check_log
 from telic.cli.console import Overwrite, print_facts, print_json
@@ -152,4 +151,4 @@ def export_log(
     if as_json:
         print_json({"log": str(out), **facts})
     else:
-        print_facts({"log": out, **facts}, to=Console(markup=False, emoji=False, highlight=False))
+        print_facts({"log": out, **facts})

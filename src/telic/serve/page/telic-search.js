@@ -203,7 +203,11 @@
       this.heard = element("div", { class: "heard", role: "status" });
       root.append(this.input, this.lost, this.list, this.heard);
       this.again = () => { if (this.composition && this.isOld()) this.ask(); };
-      this.sent = (event) => { if (event.submitter && this.composition) this.leave(); };
+      this.sent = (event) => { // by a button of the form, and not by a script
+        if (!event.submitter || !this.composition) return;
+        this.tell(this.value);
+        this.show([], this.value); // a page that stays shows no list that waits for its answer
+      };
       this.listen();
     }
 
@@ -449,12 +453,6 @@
       this.cancel();
       this.composition = null;
       if (query && !this.wrong && !this.hasAttribute("no-submit")) await this.client.submit(query, composition).catch(() => {});
-    }
-
-    /** A button of the form searched: a page that stays shows no list that waits for its answer. */
-    leave() {
-      this.tell(this.value);
-      this.show([], this.value);
     }
 
     /** Search for a suggestion, or for {text}. */
