@@ -34,9 +34,10 @@ beyond noise.
 """
 WHY = """
 Why some lines are slower than at the default commit: rankers compute a bound on their gap from the
-rows, which they did not have then, and end when it is small; the bound by which SVR-ADMM-D stopped
-then could be false on columns of unequal scale, and is a bound now; the risk also finds the users
-whom its mean hides. Fitting a search box and DeHIN were not looked into.
+rows, which they did not have then, and end when it is small; on sparse rows `ExactAUC` first takes
+conjugate gradients for as long as the covariance would take, which on a9a is in vain; the bound by
+which SVR-ADMM-D stopped then could be false on columns of unequal scale, and is a bound now; the
+risk also finds the users whom its mean hides. Fitting a search box and DeHIN were not looked into.
 """
 ROWS = """import numpy as np
 from telic.data.data_sets import labelled_set
