@@ -217,11 +217,14 @@ def auc_in_pieces(
 
 
 SAMPLE = 1024
-"""Scores of each piece by which ranges are chosen."""
+"""At most so many scores of each piece, and a few, say which ranges are counted by themselves."""
+
+
+CLASSES = ("positive", "negative")
 
 
 def _score(design: FileDesign, coef: np.ndarray, part: Range, out: Path) -> None:
-    """Write the distinct scores of some rows in order, with the rows of each class."""
+    """Write each class's distinct scores of some rows in order, and how many rows have them."""
     scores, positive = [], []
     for X, chosen in design.blocks(*part):
         scores.append(X @ coef)
@@ -230,37 +233,41 @@ def _score(design: FileDesign, coef: np.ndarray, part: Range, out: Path) -> None
     if np.isnan(found).any():
         raise InputError(f"{design.path}, rows {part}: a score is no number. Check the weights.")
     out.mkdir()
-    np.save(out / "sample.npy", np.quantile(found, np.linspace(0, 1, SAMPLE), method="nearest"))
-    for name, array in zip(("values", "high", "low"), _runs(found, chosen, ~chosen), strict=True):
-        np.save(out / f"{name}.npy", array)
+    sample = []
+    for name, own in zip(CLASSES, (found[chosen], found[~chosen]), strict=True):
+        values = np.sort(own)
+        sample.append(values[:: len(found) // SAMPLE + 1])
+        starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])[: len(own)])
+        counts = np.diff(starts, append=len(values))
+        np.save(out / f"{name}.npy", values[starts])
+        # Ties are rare among scores: one byte of each is enough.
+        np.save(
+            out / f"{name}-counts.npy", counts.astype(np.min_scalar_type(counts.max(initial=0)))
+        )
+    np.save(out / "sample.npy", np.concatenate(sample))
 
 
-def _runs(
-    values: np.ndarray, high: np.ndarray, low: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sort values and add up the counts of equal ones."""
-    order = np.argsort(values, kind="stable")
-    values = values[order]
-    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-    high, low = (np.add.reduceat(c[order].astype(np.int64), starts) for c in (high, low))
-    return values[starts], high, low
+def _in_order(parts: list[Path], name: str, bounds: tuple[float, float]) -> list[np.ndarray]:
+    """Return a class's scores in (low, high] in order, and how many rows have each."""
+    side: Literal["left", "right"] = "left" if bounds[0] == -np.inf else "right"
+    held: list[tuple[np.ndarray, np.ndarray]] = []
+    for path in parts:
+        values = mapped(path / f"{name}.npy")
+        begin = np.searchsorted(values, bounds[0], side)
+        end = np.searchsorted(values, bounds[1], "right")
+        held.append((values[begin:end], mapped(path / f"{name}-counts.npy")[begin:end]))
+    values, counts = map(np.concatenate, zip(*held, strict=True))
+    if (counts == 1).all():
+        return [np.sort(values), counts]
+    order = np.argsort(values)
+    return [values[order], counts[order]]
 
 
 def _wins(parts: list[Path], bounds: tuple[float, float]) -> tuple[int, int, int]:
     """Count positives, negatives and twice the wins among rows of scores in (low, high]."""
-    held: list[list[np.ndarray]] = [[], [], []]
-    for path in parts:
-        values = mapped(path / "values.npy")
-        side: Literal["left", "right"] = "left" if bounds[0] == -np.inf else "right"
-        begin = np.searchsorted(values, bounds[0], side)
-        end = np.searchsorted(values, bounds[1], "right")
-        for kept, name in zip(held, ("values", "high", "low"), strict=True):
-            kept.append(np.array(mapped(path / f"{name}.npy")[begin:end]))
-    values, high, low = (np.concatenate(kept) for kept in held)
-    if not len(values):
-        return 0, 0, 0
-    _, high, low = _runs(values, high, low)
-    twice = 2 * (np.cumsum(low) - low) + low
+    (high, highs), (low, lows) = (_in_order(parts, name, bounds) for name in CLASSES)
+    highs, below = highs.astype(np.int64), np.concatenate([[0], np.cumsum(lows, dtype=np.int64)])
+    twice = below[np.searchsorted(low, high)] + below[np.searchsorted(low, high, "right")]
     # In two halves, as products of counts may need more than 63 bits.
-    wins = (int((high * (twice >> 20)).sum()) << 20) + int((high * (twice & 0xFFFFF)).sum())
-    return int(high.sum()), int(low.sum()), wins
+    wins = (int((highs * (twice >> 20)).sum()) << 20) + int((highs * (twice & 0xFFFFF)).sum())
+    return int(highs.sum()), int(below[-1]), wins
