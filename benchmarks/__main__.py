@@ -28,6 +28,7 @@ PAGES = {
     "completion": "completion.page",
     "completion-engine": "completion.engine",
     "completion-index": "completion.index",
+    "amazonqac-memory": "completion.amazonqac_memory",
     "service": "completion.service",
     "soak": "completion.soak",
     "specialty": "specialty.full_size",

@@ -9,11 +9,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 from benchmarks.form import Run, mapped
 from benchmarks.scale.work import (
     LABELS,
+    LOG,
     PIECES,
     RAN_OUT,
     ROWS,
@@ -23,11 +25,14 @@ from benchmarks.scale.work import (
 )
 from telic.report.table import Table
 from telic.scale.memory import parse_memory, said
+from telic.simulate.microblog import TQQ_LINKS, TQQ_USERS
 
 FILE = "scale-speed.md"
 OPTIONS = {
     "rows": (1e8, "of the query log"),
     "design": (5.3e7, "rows of the labelled design: 20 GB on disk"),
+    "choosers": (20_000, "users whose weights are learned"),
+    "users": (TQQ_USERS, "of the network"),
     "memory": ("2GiB", "what the work is given"),
 }
 
@@ -48,11 +53,6 @@ def took(name: str, folder: Path, memory: str, *more: str) -> Took:
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     wall, processor, resident = json.loads(done.stdout.splitlines()[-1])
     return Took(wall, processor, resident)
-
-
-def hours(found: Took, rows: int, wanted: float) -> float:
-    """Processor hours for more rows, at the rate of a run."""
-    return found.processor / rows * wanted / 3600
 
 
 class Peaks:
@@ -161,10 +161,121 @@ def table(title: str, runs: dict[str, Took], memory: str, note: str) -> Table:
     return Table(title, COLUMNS, rows, note)
 
 
-def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[Table]:
+def tables(given: SimpleNamespace, folder: Path) -> Iterator[Table]:
+    memory, curves = given.memory, Curves(folder, given.memory)
+    yield from log_tables(int(given.rows), memory, folder, curves)
+    yield from design_tables(int(given.design), memory, folder, curves)
+    write_choices(folder, int(given.choosers))
+    for work, title in (
+        (
+            "users' weights",
+            f"Weights of {given.choosers:,} users, learned by the batch in buckets of users",
+        ),
+        ("100 rounds", "100 rounds of two shards, 100,000 weights, states in files"),
+    ):
+        runs = {f"{work}, two threads": took(work, folder, memory)}
+        runs |= curves.over_workers(work)
+        yield table(title, runs, memory, "Processor seconds of the workers are not counted.")
+    yield from network_tables(int(given.users), folder, curves)
+    yield curves.sizes_table()
+    yield curves.workers_table()
+    yield curves.paper_table()
+
+
+class Curves:
+    """What the same work takes at other sizes, and with more workers."""
+
+    def __init__(self, folder: Path, memory: str) -> None:
+        self._folder, self._memory = folder, memory
+        self._sizes: list[tuple[str, int, Took]] = []
+        self._workers: list[list[Took]] = []
+        self._names: list[str] = []
+
+    def at(self, work: str, size: int) -> Took:
+        """Run some work on a size, by threads."""
+        found = took(work, self._folder, self._memory)
+        self._sizes.append((work, size, found))
+        return found
+
+    def over_workers(self, work: str, memory: str = "2GiB") -> dict[str, Took]:
+        """Run some work with one worker process, and with two, whose peaks are kept."""
+        runs = {}
+        for number, workers in ((1, "one worker process"), (2, "two worker processes")):
+            with cluster(self._folder, number, memory) as (address, self.peaks):
+                runs[f"{work}, {workers}"] = took(work, self._folder, self._memory, address)
+        self._names.append(work)
+        self._workers.append(list(runs.values()))
+        return runs
+
+    def sizes_table(self) -> Table:
+        columns = {"work": "", "of": ",", "seconds": ".1f", "processor seconds": ".1f"}
+        rows = [
+            [work, size, one.wall, one.processor, 1e6 * one.processor / size, said(one.resident)]
+            for work in dict.fromkeys(work for work, _, _ in self._sizes)
+            for own, size, one in self._sizes
+            if own == work
+        ]
+        return Table(
+            "Over size",
+            columns | {"processor seconds a million": ".2f", "resident": ""},
+            rows,
+            "Sizes are submissions, rows, and users of a network. What a process takes to start is "
+            "in the small ones.",
+        )
+
+    def workers_table(self) -> Table:
+        rows = [
+            [name, one.wall, two.wall, two.wall / one.wall]
+            for name, (one, two) in zip(self._names, self._workers, strict=True)
+        ]
+        columns = {"one worker, seconds": ".1f", "two workers, seconds": ".1f", "of one": ".2f"}
+        return Table(
+            "Over workers",
+            {"work": ""} | columns,
+            rows,
+            f"Logs and designs are a tenth of the whole size. This machine has {os.cpu_count()} "
+            "processor cores, on which the scheduler and the process that asks run, too: more "
+            "workers would share them.",
+        )
+
+    def paper_table(self) -> Table:
+        """Multiply the rates of the largest sizes."""
+        largest = {work: (size, one) for work, size, one in self._sizes}
+        wanted = {
+            "count in pieces": (1e10, "10¹⁰ submissions"),
+            "fit a design": (1e10, "10¹⁰ rows of 50 numbers"),
+            "AUC of a design": (1e10, "10¹⁰ rows of 50 numbers"),
+            "risk of a network": (1e9 * TQQ_USERS / TQQ_LINKS, "10⁹ links"),
+        }
+        rows = []
+        for work, (size, called) in wanted.items():
+            at, one = largest[work]
+            hours = one.processor * size / at / 3600
+            rows.append([work, called, hours, 60 * hours / 16])
+        return Table(
+            "On paper: a log of 10¹⁰ rows, a network of 10⁹ links",
+            {"work": "", "of": "", "processor hours": ".1f", "minutes on 16 cores": ".0f"},
+            rows,
+            "The rate of the largest size above, times the size: storage that is as fast for all "
+            "cores is taken for granted. Users' own queries, and a network, must fit on disks that "
+            "every worker reaches; see [what must fit into memory]"
+            "(../how-to/use-a-cluster.md#what-must-fit-into-memory).",
+        )
+
+
+SMALLER = (0.01, 0.1)
+"""Parts of the size at which the same work is measured, too; the last one also over workers."""
+
+
+def log_tables(rows: int, memory: str, folder: Path, curves: Curves) -> Iterator[Table]:
+    """Count submissions."""
+    for share in SMALLER:
+        write_log(folder, int(share * rows))
+        curves.at("count in pieces", int(share * rows))
+    curves.over_workers("count in pieces")
     write_log(folder, rows)
     alone, given = counted_by_duckdb(folder, memory)
-    counts = {"count by DuckDB": alone, "count in pieces": took("count in pieces", folder, memory)}
+    counts = {"count by DuckDB": alone, "count in pieces": curves.at("count in pieces", rows)}
     ran_out = parse_memory(given) > parse_memory(memory)
     yield table(
         f"{rows:,} submissions of a simulated query log, memory {memory}",
@@ -173,42 +284,44 @@ def tables(rows: int, design_rows: int, memory: str, folder: Path) -> Iterator[T
         (f"DuckDB alone ran out of this memory, and was given {given}. " if ran_out else "")
         + "DuckDB and telic both write popularity, its last 28 days, people, sessions and each "
         "user's own queries. telic also checks each row and folds each query, and can go on after "
-        "an interruption. At telic's rate 10¹⁰ submissions take "
-        f"{hours(counts['count in pieces'], rows, 1e10):.0f} processor hours.",
+        "an interruption.",
     )
-    (folder / "log.parquet").unlink()
-    width = 50
-    write_design(folder, design_rows, width)
-    size = said(8 * width * design_rows)
-    names = ("read a design", "fit a design", "AUC of a design")
-    passes = {name: took(name, folder, memory) for name in names}
-    longer = hours(passes["fit a design"], design_rows, 1e10)
+    (folder / LOG).unlink()
+
+
+def design_tables(rows: int, memory: str, folder: Path, curves: Curves) -> Iterator[Table]:
+    """Fit labelled rows, and count how well they are ranked."""
+    width, fits = 50, ("fit a design", "AUC of a design")
+    for share in SMALLER:
+        write_design(folder, int(share * rows), width)
+        for name in fits:
+            curves.at(name, int(share * rows))
+    for name in fits:
+        curves.over_workers(name)
+    write_design(folder, rows, width)
+    passes = {"read a design": took("read a design", folder, memory)}
+    passes |= {name: curves.at(name, rows) for name in fits}
     yield table(
-        f"{design_rows:,} rows of {width} numbers ({size}), memory {memory}",
+        f"{rows:,} rows of {width} numbers ({said(8 * width * rows)}), memory {memory}",
         passes,
         memory,
-        "Resident memory counts pages of the mapped file, which the system takes back at need. "
-        f"At this rate a fit of 10¹⁰ rows takes {longer:.1f} processor hours.",
+        "Resident memory counts pages of the mapped file, which the system takes back at need.",
     )
     for name in (ROWS, LABELS):
         (folder / name).unlink()
-    write_choices(folder)
-    for work, title in (
-        ("users' weights", "Weights of 4,000 users, learned by the batch in buckets of users"),
-        ("100 rounds", "100 rounds of two shards, 100,000 weights, states in files"),
-    ):
-        runs = {f"{work}, two threads": took(work, folder, memory)}
-        for number, workers in ((1, "one worker process"), (2, "two worker processes")):
-            with cluster(folder, number) as (address, _):
-                runs[f"{work}, {workers}"] = took(work, folder, memory, address)
-        yield table(title, runs, memory, "Processor seconds of the workers are not counted.")
-    took("simulate a network", folder, memory)
-    with cluster(folder, 2, memory="8GiB") as (address, peaks):
-        judged = took("risk of a network", folder, memory, address)
+
+
+def network_tables(users: int, folder: Path, curves: Curves) -> Iterator[Table]:
+    """Judge the users of a network that workers share."""
+    for share in (*SMALLER, 1.0):
+        took("simulate a network", folder, "8GiB", str(int(share * users)))
+        curves.at("risk of a network", int(share * users))
+    *_, judged = curves.over_workers("risk of a network", memory="8GiB").values()
+    peaks = curves.peaks
     parts = (folder / PIECES).rglob("*.npy")
     mapped = sum(part.stat().st_size for part in parts if "step-" not in str(part))
     yield Table(
-        "A network of t.qq's size, which two worker processes share",
+        f"A network of {users:,} users, which two worker processes share",
         {"what": "", "size": ""},
         [
             ["links and views in files that both map", said(mapped)],
@@ -233,7 +346,6 @@ compute too; they count the start of Python and all threads.
 def page(run: Run) -> str:
     """Return the page in Markdown."""
     head = HEAD.format(cores=os.cpu_count(), load=os.getloadavg()[0])
-    given = run.options
     with tempfile.TemporaryDirectory() as temporary:
-        made = tables(int(given.rows), int(given.design), given.memory, Path(temporary))
+        made = tables(run.options, Path(temporary))
         return "\n\n".join([head.strip(), *(table.markdown().strip() for table in made)]) + "\n"

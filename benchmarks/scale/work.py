@@ -7,6 +7,7 @@ without the interpreter's start, the processor seconds with it, and the most byt
 import functools
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -18,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.form import megabytes
-from telic.simulate.microblog import TQQ_USERS
 
 DAY = 24 * 3600 * 1_000_000
 LOG, ROWS, LABELS, CHOICES = "log.parquet", "X.npy", "y.npy", "choices.npz"
@@ -61,7 +61,14 @@ def write_design(folder: Path, rows: int, width: int) -> None:
     np.save(folder / LABELS, y)
 
 
-def write_choices(folder: Path, users: int = 4000, each: int = 40) -> None:
+def engine(memory: str, address: str | None = None, **more: Any) -> Any:
+    """Threads of this machine, or a cluster."""
+    from telic.scale import Dask, Local
+
+    return Dask(address, **more) if address else Local(threads=2, memory=memory, **more)
+
+
+def write_choices(folder: Path, users: int, each: int = 40) -> None:
     """Write what users chose, among ten candidates of 17 features."""
     rng, n = np.random.default_rng(0), users * each
     x = rng.normal(size=(10 * n, 17))
@@ -71,15 +78,14 @@ def write_choices(folder: Path, users: int = 4000, each: int = 40) -> None:
     np.savez(folder / CHOICES, x=x, chosen=chosen, group=each * np.arange(users + 1))
 
 
-def count_in_pieces(folder: Path, memory: str) -> None:
+def count_in_pieces(folder: Path, memory: str, address: str | None = None) -> None:
     from telic.completion.fit.from_pieces import count_logs
     from telic.data.pieces import open_pieces
     from telic.data.recognised_columns import shape_of
-    from telic.scale import Local
 
     log = folder / LOG
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        count_logs([(str(log), shape_of(open_pieces(log)))], Local(memory=memory), Path(work))
+    with tempfile.TemporaryDirectory(dir=folder) as work, engine(memory, address) as given:
+        count_logs([(str(log), shape_of(open_pieces(log)))], given, Path(work))
 
 
 def count_by_duckdb(folder: Path, memory: str) -> None:
@@ -141,23 +147,20 @@ def read_design(folder: Path, memory: str) -> None:
         pass
 
 
-def fit_design(folder: Path, memory: str) -> None:
+def fit_design(folder: Path, memory: str, address: str | None = None) -> None:
     from telic.auc import FileDesign, exact_in_pieces
-    from telic.scale import Local
 
     design = FileDesign.open(folder / ROWS, folder / LABELS)
-    exact_in_pieces(design, executor=Local(memory=memory))
+    with engine(memory, address) as given:
+        exact_in_pieces(design, executor=given)
 
 
-def auc_of_design(folder: Path, memory: str) -> None:
+def auc_of_design(folder: Path, memory: str, address: str | None = None) -> None:
     from telic.auc import FileDesign, auc_in_pieces
-    from telic.scale import Local
 
     design = FileDesign.open(folder / ROWS, folder / LABELS)
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        auc_in_pieces(
-            design, np.ones(design.width), executor=Local(memory=memory), out=Path(work) / "a"
-        )
+    with tempfile.TemporaryDirectory(dir=folder) as work, engine(memory, address) as given:
+        auc_in_pieces(design, np.ones(design.width), executor=given, out=Path(work) / "scores")
 
 
 def pull(shard: int, state: dict | None, shared: dict, number: int) -> tuple[dict, dict]:
@@ -171,49 +174,40 @@ def mean(shared: dict, messages: list[dict]) -> tuple[dict, bool]:
 
 
 def hundred_rounds(folder: Path, memory: str, address: str | None = None) -> None:
-    from telic.scale import Dask, Local
-
-    with (
-        tempfile.TemporaryDirectory(dir=folder) as work,
-        Dask(address) if address else Local(threads=2, memory=memory) as engine,
-    ):
+    with tempfile.TemporaryDirectory(dir=folder) as work, engine(memory, address) as given:
         start = {"x": np.zeros(WEIGHTS)}
-        engine.rounds(pull, mean, [1, 2], start, out=Path(work) / "rounds", max_rounds=100)
+        given.rounds(pull, mean, [1, 2], start, out=Path(work) / "rounds", max_rounds=100)
 
 
 def users_weights(folder: Path, memory: str, address: str | None = None) -> None:
     from telic.choice import Choices, fit_groups
-    from telic.scale import Dask, Local
 
     with np.load(folder / CHOICES) as held:
         x, chosen, group = (held[name] for name in ("x", "chosen", "group"))
     choices = Choices(x, np.zeros(len(x)), np.arange(0, len(x) + 1, 10), chosen, group)
-    with (
-        tempfile.TemporaryDirectory(dir=folder) as work,
-        Dask(address) if address else Local(threads=2, memory=memory) as engine,
-    ):
+    with tempfile.TemporaryDirectory(dir=folder) as work, engine(memory, address) as given:
         for l2 in (0.01, 0.1, 1.0, 10.0, 100.0):  # those that adaQAC chooses from
-            fit_groups(choices, l2=l2, executor=engine, work=work)
+            fit_groups(choices, l2=l2, executor=given, work=work)
 
 
-def simulate_network(folder: Path, memory: str) -> None:
+def simulate_network(folder: Path, memory: str, users: str) -> None:
     from telic.hin import write_network
     from telic.simulate.microblog import microblog
 
-    write_network(microblog(users=TQQ_USERS, seed=0)[0], folder / NETWORK)
+    write_network(microblog(users=int(users), seed=0)[0], folder / NETWORK)
 
 
-def risk_of_network(folder: Path, memory: str, address: str) -> None:
+def risk_of_network(folder: Path, memory: str, address: str | None = None) -> None:
     """Judge all users by all link types at distances 0 to 3; the folder keeps what was mapped."""
     from telic.hin import read_network
     from telic.privacy import Adversary, risks
-    from telic.scale import Dask
 
     network = read_network(folder / NETWORK)
     adversary = Adversary.of(network, in_links=False, joint=False, distance=3)
-    with Dask(address, memory=memory, piece="32MiB") as engine:
-        every = [list(adversary.links)]
-        list(risks(network, adversary, links=every, executor=engine, work=folder / PIECES))
+    every = [list(adversary.links)]
+    shutil.rmtree(folder / PIECES, ignore_errors=True)
+    with engine(memory, address, piece="32MiB") as given:
+        list(risks(network, adversary, links=every, executor=given, work=folder / PIECES))
 
 
 WORK = {

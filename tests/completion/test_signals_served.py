@@ -90,6 +90,15 @@ def test_signals_of_another_version_are_refused(box):
             SignalRanker.stored(meta | {"features": features}, arrays)
 
 
+def test_signals_that_were_stored_with_wider_runs_of_characters_are_read(box):
+    meta, arrays = box.signals.meta(), box.signals.arrays()
+    name = "signals.texts.gram"
+    wider = arrays | {name: arrays[name].astype(np.uint64)}
+    gram = SignalRanker.stored(meta, wider).state.texts.gram
+    assert gram.dtype == arrays[name].dtype == np.uint32
+    assert gram.tolist() == arrays[name].tolist()
+
+
 def test_a_box_that_was_saved_is_the_same(box, searches, tmp_path):
     box.save(tmp_path / "box")
     again = Completer.load(tmp_path / "box")

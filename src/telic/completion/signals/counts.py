@@ -103,12 +103,13 @@ def begun(searches: Searches) -> CountArrays:
     index = searches.index
     n = len(index)
     named = searches.user >= 0
-    own_start, own_query = _rows(searches.user[named], searches.query[named], searches.users, n)
-    earlier, later = _session_pairs(searches.before, searches.query)
-    pair_start, pair_next = _rows(earlier, later, n, n)
+    own = searches.user[named].astype(np.int64) * n + searches.query[named]
+    own_start, own_query = _rows(own, searches.users, n)
+    pair_start, pair_next = _rows(_session_pairs(searches.before, searches.query, n), n, n)
     where, event = searches.opened.entries()
     apps = len(searches.apps)
-    app_start, app_query = _rows(searches.opened.app[where], searches.query[event], apps, n)
+    opened = searches.opened.app[where].astype(np.int64) * n + searches.query[event]
+    app_start, app_query = _rows(opened, apps, n)
     blocks = n // BLOCK + 1
     return CountArrays(
         texts_of(*index.all_folded()),
@@ -133,11 +134,12 @@ def begun(searches: Searches) -> CountArrays:
     )
 
 
-def _rows(
-    owner: np.ndarray, query: np.ndarray, owners: int, size: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return, sparse by owner, the different queries of each."""
-    pairs = np.unique(owner.astype(np.int64) * size + query)
+def _rows(pairs: np.ndarray, owners: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return, sparse by owner, the different queries of each, of ``owner · size + query``."""
+    pairs.sort()  # in place: there may be some hundred million of them
+    new = np.ones(len(pairs), bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
+    pairs = pairs[new]
     start = np.searchsorted(pairs, np.arange(owners + 1, dtype=np.int64) * size)
     return start.astype(np.int64), (pairs % max(size, 1)).astype(np.int32)
 
@@ -211,24 +213,16 @@ def best_of(counts: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _session_pairs(before, query):
-    """Every earlier query of a session, and the later one, up to `CONTEXT` back."""
-    m = len(before)
-    pairs = 0
-    for e in range(m):
-        b, steps = before[e], 0
-        while b >= 0 and steps < CONTEXT:
-            pairs += 1
-            b, steps = before[b], steps + 1
-    earlier, later = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+def _session_pairs(before, query, size):
+    """Every query of a session with each of up to `CONTEXT` earlier ones: earlier · size + query."""
+    pairs = np.empty(CONTEXT * len(before), np.int64)
     used = 0
-    for e in range(m):
+    for e in range(len(before)):
         b, steps = before[e], 0
         while b >= 0 and steps < CONTEXT:
-            earlier[used], later[used] = query[b], query[e]
-            used += 1
-            b, steps = before[b], steps + 1
-    return earlier, later
+            pairs[used] = np.int64(query[b]) * size + query[e]
+            b, steps, used = before[b], steps + 1, used + 1
+    return pairs[:used]
 
 
 @kernel

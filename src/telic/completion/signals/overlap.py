@@ -43,13 +43,9 @@ def word_set(text):
 @kernel
 def gram_set(text):
     """Runs of three bytes of a folded text, ascending, each once."""
-    found = np.empty(max(len(text) - 2, 0), np.uint64)
+    found = np.empty(max(len(text) - 2, 0), np.uint32)
     for p in range(len(found)):
-        found[p] = (
-            (np.uint64(text[p]) << np.uint64(16))
-            | (np.uint64(text[p + 1]) << np.uint64(8))
-            | np.uint64(text[p + 2])
-        )
+        found[p] = (np.uint32(text[p]) << 16) | (np.uint32(text[p + 1]) << 8) | text[p + 2]
     return sort_once(found)
 
 
@@ -81,16 +77,23 @@ def begins_with(text, start):
 
 
 @kernel
-def sets_of(blob, offsets, words):
-    """The word sets, or the gram sets, of many texts: where each begins, and all of them."""
+def word_sets(blob, offsets):
+    """The word sets of many texts, one after another, and where each begins."""
     n = len(offsets) - 1
-    start = np.zeros(n + 1, np.int64)
-    held = np.empty(len(blob) + 1, np.uint64)
+    start, held = np.zeros(n + 1, np.int64), np.empty(len(blob) + 1, np.uint64)
     for i in range(n):
-        text = blob[offsets[i] : offsets[i + 1]]
-        own = word_set(text) if words else gram_set(text)
-        start[i + 1] = copy_into(held, start[i], own)
-    return start, held[: start[n]].copy()
+        start[i + 1] = copy_into(held, start[i], word_set(blob[offsets[i] : offsets[i + 1]]))
+    return held[: start[n]].copy(), start
+
+
+@kernel
+def gram_sets(blob, offsets):
+    """The gram sets of many texts, one after another, and where each begins."""
+    n = len(offsets) - 1
+    start, held = np.zeros(n + 1, np.int64), np.empty(len(blob) + 1, np.uint32)
+    for i in range(n):
+        start[i + 1] = copy_into(held, start[i], gram_set(blob[offsets[i] : offsets[i + 1]]))
+    return held[: start[n]], start  # nearly all of it, so that it is not copied
 
 
 @kernel
@@ -108,13 +111,13 @@ def taken(held, start, rows):
 def texts_of(blob: np.ndarray, offsets: np.ndarray) -> Texts:
     """Return texts, joined in UTF-8 and with where each begins, with their sets."""
     blob, offsets = frozen(blob), offsets.astype(np.int64)
-    word_start, word = sets_of(blob, offsets, True)
-    gram_start, gram = sets_of(blob, offsets, False)
-    return Texts(blob, *map(frozen, (offsets, word, word_start, gram, gram_start)))
+    sets = *word_sets(blob, offsets), *gram_sets(blob, offsets)
+    return Texts(blob, *map(frozen, (offsets, *sets)))
 
 
-_NONE, _ENDS = frozen(np.zeros(0, np.uint64)), frozen(np.zeros(1, np.int64))
-NO_TEXTS = Texts(frozen(np.zeros(0, np.uint8)), _ENDS, _NONE, _ENDS, _NONE, _ENDS)
+_BYTES, _WORDS, _GRAMS = (frozen(np.zeros(0, kind)) for kind in (np.uint8, np.uint64, np.uint32))
+_ENDS = frozen(np.zeros(1, np.int64))
+NO_TEXTS = Texts(_BYTES, _ENDS, _WORDS, _ENDS, _GRAMS, _ENDS)
 """`texts_of_forms` of none, without its kernels: no module calls one while it is imported."""
 
 

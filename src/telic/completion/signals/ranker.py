@@ -207,6 +207,7 @@ class SignalRanker:
         if meta["features"] != list(FEATURES):
             raise ModelError("its signals are of another version. Fit it again.")
         texts = Texts(*(arrays[f"signals.texts.{name}"] for name in Texts._fields))
+        texts = texts._replace(gram=texts.gram.astype(np.uint32, copy=False))  # they were wider
         apps = AppCounts(*(arrays[f"signals.apps.{name}"] for name in AppCounts._fields))
         names = [name for name in CountArrays._fields if name not in ("texts", "apps")]
         fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in _ARRAYS}

@@ -68,8 +68,13 @@ def study(
         raise InputError("name the folder of AmazonQAC that holds train/ and test/ with --data.")
     source = Source(Path(data), share, seed)
     expect_at_least(1, min_sessions=min_sessions)
-    rows = source.read(steps.folder, steps.progress)
-    found = evaluated(rows, min_sessions=min_sessions, seed=seed, steps=steps)
+    # The rows have no name here, so that they can go once they are a log.
+    found = evaluated(
+        source.read(steps.folder, steps.progress),
+        min_sessions=min_sessions,
+        seed=seed,
+        steps=steps,
+    )
     report = Report(
         "AmazonQAC",
         lead=f"{found['submissions']:,} submissions of {found['sessions']:,} sessions, a share of "
@@ -95,9 +100,11 @@ def study(
 def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> dict[str, Any]:
     """Fit on the submissions, test on those that are to be tested; plain JSON."""
     log, typed, tested = _as_log(rows)
-    searches = Searches(log, min_users=min_sessions, seed=seed)
+    del rows
     order = np.argsort(log.at, kind="stable")
     typed, tested = typed[order], tested[order]
+    searches = Searches(log, min_users=min_sessions, seed=seed)
+    del log, order
     steps.progress("gathering what to learn from")
     events = np.flatnonzero((typed > 0) & ~tested)
     if not len(events) or not tested.any():
