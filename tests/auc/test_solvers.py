@@ -579,3 +579,26 @@ def test_conjugate_gradients_go_on_while_their_bound_is_not_met(monkeypatch, met
     assert (np.array(looks) <= 1.01 * asked).all()
     assert found.converged is (met_at <= 5)
     assert found.exhausted is False
+
+
+def test_conjugate_gradients_are_given_up_as_soon_as_they_are_too_slow():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 60))
+    y = X @ rng.normal(size=60) + rng.normal(size=400) > 0
+    spread = X @ np.linalg.qr(rng.normal(size=(60, 60)))[0] * np.geomspace(1, 1e-3, 60)
+    slow = spread @ np.linalg.qr(rng.normal(size=(60, 60)))[0]  # no diagonal helps
+    for rows, enough in ((X, True), (slow, False)):
+        taken = {
+            in_time: conjugate_gradient(rows, y, beta=1e-6, tol=1e-8, max_iter=30, in_time=in_time)
+            for in_time in (False, True)
+        }
+        assert taken[False].converged is taken[True].converged is enough
+        if enough:
+            assert taken[True].coef.tolist() == taken[False].coef.tolist()
+        else:
+            assert taken[True].passes < 15 < 30 < taken[False].passes
+            assert taken[True].exhausted
+            calls = []
+            told = dict(beta=1e-6, tol=1e-8, max_iter=30, in_time=True)
+            found = conjugate_gradient(rows, y, callback=lambda *now: calls.append(now), **told)
+            assert found.passes == len(calls) + 1  # it does not begin again

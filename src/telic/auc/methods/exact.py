@@ -20,6 +20,9 @@ from telic.auc.optimality_bound import EPS, Curvature, certified
 from telic.kernels import kernel
 from telic.optim.rows import FAST, entries, entry, row_add, row_dot
 
+HEARD = 3
+"""Iterations after which progress says how many there will be."""
+
 
 def exact(moments: Moments, *, beta: float) -> Solution:
     """Solve (S₊ + S₋ + δδᵀ + beta/(2p(1−p))·I)·w = δ by Cholesky.
@@ -111,6 +114,7 @@ def conjugate_gradient(
     max_iter: int = 1000,
     weight: np.ndarray | None = None,
     callback: Callback | None = None,
+    in_time: bool = False,
 ) -> Solution:
     """Solve the same system without forming it: two products with X an iteration, O(n + d) memory.
 
@@ -130,6 +134,8 @@ def conjugate_gradient(
     max_iter : int, default 1000
     weight : array of shape (n,), optional
         A row of weight 2 counts as two.
+    in_time : bool, default False
+        Give up as soon as progress so far says that `max_iter` will not be enough.
 
     Returns
     -------
@@ -168,6 +174,7 @@ def conjugate_gradient(
         tol=tol,
         max_iter=max_iter,
         callback=callback,
+        in_time=in_time,
     )
 
 
@@ -200,6 +207,7 @@ def gradients(
     tol: float,
     max_iter: int,
     callback: Callback | None = None,
+    in_time: bool = False,
 ) -> Solution:
     """Run `conjugate_gradient` on rows wherever they are.
 
@@ -214,7 +222,7 @@ def gradients(
         v → (S₊ + S₋)v, one pass over the rows.
     certify : callable
         (weights, passes, whether a callback ended it) → the solution with its bound.
-    beta, tol, max_iter, callback
+    beta, tol, max_iter, callback, in_time
         As in `conjugate_gradient`.
     """
     delta, pairs = means.delta, means.pair_weight
@@ -231,23 +239,36 @@ def gradients(
     def rescaled() -> np.ndarray:
         return u / (1 + delta @ u)  # what leaving δδᵀ out of the matrix left to do
 
-    def near() -> bool:
-        # With a = 1 + δᵀu, ∇F(w) = −2p(1−p)·residual/a and F(w) = p(1−p)(a − uᵀresidual)/a².
+    def bound() -> tuple[float, float]:
+        # What it is, and what it may be. With a = 1 + δᵀu, ∇F(w) = −2p(1−p)·residual/a and
+        # F(w) = p(1−p)(a − uᵀresidual)/a².
         square, stretch = float(residual @ residual), float(1 + delta @ u)
         if beta > 0:
-            return bool(2 * pairs * square <= asked * beta * (stretch - u @ residual))
-        return bool(square <= (tol * stretch) ** 2 * (delta @ delta))
+            return 2 * pairs * square, asked * beta * (stretch - float(u @ residual))
+        return square, (tol * stretch) ** 2 * float(delta @ delta)
+
+    def near() -> bool:
+        now, most = bound()
+        return now <= most
+
+    def too_slow() -> bool:
+        now, most = bound()
+        if not in_time or iteration < HEARD or now <= most or most <= 0:
+            return False
+        left, done = np.log(now / most), np.log(begun / now)
+        return bool(left * iteration > (max_iter - iteration) * done)
 
     def end(stopped: bool = False) -> Solution:
         return certify(rescaled(), passes, stopped)
 
-    u, iteration, passes, asked = np.zeros(delta.size), 0, 0, tol
+    u, iteration, passes, asked, begun = np.zeros(delta.size), 0, 0, tol, 0.0
     while True:
         passes += 1
         residual = np.where(told, delta - apply(u), 0.0)
         search = inverse * residual
         energy = float(residual @ search)
-        while not near() and energy > 0 and iteration < max_iter:
+        begun = begun or bound()[0]
+        while not (near() or too_slow()) and energy > 0 and iteration < max_iter:
             iteration, passes = iteration + 1, passes + 1
             image = apply(search)
             curved = float(search @ image)
@@ -263,7 +284,8 @@ def gradients(
             search = preconditioned + energy / previous * search
         # The residual that was carried along may have drifted from the true one: go on from that.
         found = end()
-        if found.converged is not False or iteration >= max_iter or asked < 1e-3 * tol:
+        ended = iteration >= max_iter or asked < 1e-3 * tol or too_slow()
+        if found.converged is not False or ended:
             return found._replace(exhausted=not near())
         asked /= 10
 
