@@ -587,18 +587,20 @@ def test_conjugate_gradients_are_given_up_as_soon_as_they_are_too_slow():
     y = X @ rng.normal(size=60) + rng.normal(size=400) > 0
     spread = X @ np.linalg.qr(rng.normal(size=(60, 60)))[0] * np.geomspace(1, 1e-3, 60)
     slow = spread @ np.linalg.qr(rng.normal(size=(60, 60)))[0]  # no diagonal helps
-    for rows, enough in ((X, True), (slow, False)):
-        taken = {
-            in_time: conjugate_gradient(rows, y, beta=1e-6, tol=1e-8, max_iter=30, in_time=in_time)
-            for in_time in (False, True)
+    calls = []
+
+    def taken(rows, **more):
+        calls.clear()
+        given = {
+            "beta": 1e-6,
+            "tol": 1e-8,
+            "max_iter": 30,
+            "callback": lambda *now: calls.append(1),
         }
-        assert taken[False].converged is taken[True].converged is enough
-        if enough:
-            assert taken[True].coef.tolist() == taken[False].coef.tolist()
-        else:
-            assert taken[True].passes < 15 < 30 < taken[False].passes
-            assert taken[True].exhausted
-            calls = []
-            told = dict(beta=1e-6, tol=1e-8, max_iter=30, in_time=True)
-            found = conjugate_gradient(rows, y, callback=lambda *now: calls.append(now), **told)
-            assert found.passes == len(calls) + 1  # it does not begin again
+        return conjugate_gradient(rows, y, **given, **more)
+
+    assert taken(X).coef.tolist() == taken(X, in_time=True).coef.tolist()
+    assert taken(X).converged and not taken(slow).converged and len(calls) == 30
+    given_up = taken(slow, in_time=True)
+    assert not given_up.converged and given_up.exhausted
+    assert given_up.passes == len(calls) + 1 < 15  # it does not begin again

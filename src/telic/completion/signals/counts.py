@@ -214,7 +214,7 @@ def best_of(counts: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 @kernel
 def _session_pairs(before, query, size):
-    """Every query of a session with each of up to `CONTEXT` earlier ones: earlier · size + query."""
+    """Each query of a session after up to `CONTEXT` earlier ones: earlier · size + query."""
     pairs = np.empty(CONTEXT * len(before), np.int64)
     used = 0
     for e in range(len(before)):
