@@ -101,10 +101,12 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
     """Fit on the submissions, test on those that are to be tested; plain JSON."""
     log, typed, tested = _as_log(rows)
     del rows
+    _give_back()
     order = np.argsort(log.at, kind="stable")
     typed, tested = typed[order], tested[order]
     searches = Searches(log, min_users=min_sessions, seed=seed)
     del log, order
+    _give_back()
     steps.progress("gathering what to learn from")
     events = np.flatnonzero((typed > 0) & ~tested)
     if not len(events) or not tested.any():
@@ -153,6 +155,11 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
         "results": results,
         "signals": weight_rows(whole, searches.groups),
     }
+
+
+def _give_back() -> None:
+    """Let the system have the memory that Arrow no longer needs: half of what the rows took."""
+    pa.default_memory_pool().release_unused()
 
 
 def _as_log(rows: pa.Table) -> tuple[QueryLog, np.ndarray, np.ndarray]:
