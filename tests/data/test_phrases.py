@@ -58,6 +58,27 @@ def opened(folder, name, text, **named):
             "queries",
             {"phrase": "user_query", "at": "timestamp", "user": "client_id"},
         ),
+        (
+            ["query", "at", "user_id", "shop", "views"],
+            "queries",
+            {
+                "phrase": "query",
+                "at": "at",
+                "user": "user_id",
+                "weight": "views",
+                "tenant": "shop",
+            },
+        ),
+        (
+            ["query", "at", "user", "session_id"],
+            "queries",
+            {"phrase": "query", "at": "at", "user": "user"},
+        ),
+        (
+            ["query_id", "user_query", "timestamp", "user_id"],
+            "queries",
+            {"phrase": "user_query", "at": "timestamp", "user": "user_id"},
+        ),
         (["user", "composition", "query", "submitted_at", "keystrokes"], "compositions", {}),
     ],
 )
@@ -94,6 +115,7 @@ def test_a_column_can_be_named_and_one_of_ones_own_is_a_context(tmp_path):
         ("shoe,size", {}, "no column is named as phrases usually are"),
         ("tea", {}, "without a line of column names is read as .txt"),
         ("title", {"weight": "sold"}, "no column 'sold'"),
+        ("query,at,user_id,session", {}, "columns 'user_id', 'session' could each be the user"),
     ],
 )
 def test_columns_that_do_not_tell_are_named(tmp_path, header, named, message):

@@ -87,7 +87,8 @@ _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
         },
     ),
 )
-"""Published forms: what they are called, their kind, the columns that tell, the roles they have."""
+"""Published forms: what they are called, their kind, the columns that tell, the roles they have.
+Where the column of a role is not there, one with a usual name has it."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,13 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
         lower.setdefault(name.lower(), []).append(name)
     for called, kind, tell, roles in _KNOWN:
         if all(column in lower for column in tell):
-            found = {
-                role: _only(pieces, role, lower[column])
-                for role, column in roles.items()
-                if column in lower and role not in named
-            }
+            found = {}
+            for role, column in roles.items():
+                # A user's column that is called otherwise says who searched all the same.
+                known = [column] if column in lower else USUAL[role]
+                fits = [n for each in known for n in lower.get(each, ()) if n not in named.values()]
+                if fits and role not in named:
+                    found[role] = _only(pieces, role, fits)
             return _shape(called, kind, found | named, names)
     return _by_usual_names(pieces, names, named)
 
