@@ -142,6 +142,15 @@ def test_payloads_are_json_and_an_address_is_one(tmp_path):
     assert read_list(pieces, shape_of(pieces)).payloads[0].as_py() == '{"n": [null, 2.5]}'
 
 
+def test_a_weight_that_no_float_is_equal_to_is_named(tmp_path):
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"title": ["a", "b"], "views": [7, 2**53 + 1]}), file)
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match="row 2: column 'views': 9007199254740993 is not a number"):
+        read_list(pieces, shape_of(pieces))
+    assert read_list(pieces, shape_of(pieces), on_bad_row="skip").weights.tolist() == [7]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

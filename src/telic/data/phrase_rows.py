@@ -139,10 +139,11 @@ def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> 
     return values
 
 
-def _number(value: str | None) -> float | None:
+def _number(value: object) -> float | None:
+    """Read what Arrow did not take: text, or an integer that no float is equal to."""
     try:
         # Python alone takes 1_000 for a number.
-        return None if value is None else float(value.replace("_", "?"))
+        return None if value is None else float(str(value).replace("_", "?"))
     except ValueError:
         return float("nan")
 
