@@ -21,6 +21,7 @@ from telic.completion.fit.lost_below_k_users import KEPT_BACK
 from telic.completion.fit.merged_phrases import UNSHOWN, Gathered, HeldOut
 from telic.completion.fit.sources import as_catalogue
 from telic.completion.learning.relevance import WINDOW
+from telic.data.contracts import SIMULATED
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog
 from telic.errors import InputError, TelicError
@@ -371,6 +372,17 @@ def test_two_composition_logs_are_joined(make_table, tmp_path):
     assert {u: s.history for u, s in one.users.items()} == {
         u: s.history for u, s in two.users.items()
     }
+
+
+def test_of_joined_composition_logs_one_that_is_simulated_makes_all_so(make_table, tmp_path):
+    table = make_table(users=2, compositions=10)
+    real, simulated = tmp_path / "real.parquet", tmp_path / "simulated.parquet"
+    pq.write_table(table.slice(0, 10), real)
+    pq.write_table(table.slice(10).replace_schema_metadata({SIMULATED: b"true"}), simulated)
+    assert fit_files(simulated, real).simulated
+    assert fit_files(real, simulated).simulated
+    pq.write_table(table.slice(10).replace_schema_metadata({SIMULATED: b"false"}), simulated)
+    assert not fit_files(real, simulated).simulated
 
 
 def test_composition_logs_that_do_not_join_are_named_with_the_reason(make_table, tmp_path):

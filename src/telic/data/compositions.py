@@ -188,10 +188,15 @@ def _log(
         opened_start=starts_of(np.diff(parts.opened_start)[order]),
         opened_app=app[len(parts.installed) :][opened],
         opened_at=opened_at[opened],
-        simulated=(table.schema.metadata or {}).get(SIMULATED, b"false").lower() == b"true",
+        simulated=is_simulated(table),
         skipped=skipped,
         groups=groups_of(table, order),
     )
+
+
+def is_simulated(table: pa.Table) -> bool:
+    """Say whether a log's table says that its people were simulated."""
+    return (table.schema.metadata or {}).get(SIMULATED, b"false").lower() == b"true"
 
 
 def groups_of(

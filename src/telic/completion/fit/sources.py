@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from telic.completion.fit.merged_phrases import Duplicates, distinct_rows
 from telic.completion.signals.compositions import joined_submissions
 from telic.data.bad_rows import OnBadRow
-from telic.data.compositions import CompositionLog, read_compositions
-from telic.data.contracts import GROUPS
+from telic.data.compositions import CompositionLog, is_simulated, read_compositions
+from telic.data.contracts import GROUPS, SIMULATED
 from telic.data.object_storage import Place, fetched, is_remote, place
 from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import Pieces, open_pieces
@@ -205,6 +205,8 @@ def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog 
         said = str(error).splitlines()[0][:200]
         names = ", ".join(map(str, paths))
         raise InputError(f"{names}: cannot be joined to one log ({said}). Fit on one.") from None
+    if any(map(is_simulated, tables)):  # of the tables' metadata, only the first's are kept
+        joined = joined.replace_schema_metadata({SIMULATED: b"true"})
     log = read_compositions(joined, on_bad_row=on_bad_row)
     log.skipped.update(left_out)
     return log
