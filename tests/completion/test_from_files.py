@@ -396,6 +396,20 @@ def test_composition_logs_that_do_not_join_are_named_with_the_reason(make_table,
         fit_files(*files)
 
 
+def test_of_joined_composition_logs_a_bad_row_is_named_in_its_file(make_table, tmp_path):
+    table = make_table(users=1, compositions=4)
+    one, other = tmp_path / "one.parquet", tmp_path / "other.parquet"
+    pq.write_table(table, one)
+    pq.write_table(table, other)
+    with pytest.raises(InputError, match=r"other\.parquet, joined: row 5: .*repeats"):
+        fit_files(one, other)
+    place = table.column_names.index("query")
+    empty = pa.array([*table["query"].to_pylist()[:2], "", "tea"])
+    pq.write_table(table.set_column(place, "query", empty), other)
+    with pytest.raises(InputError, match=rf"^{re.escape(str(other))}: row 3: column 'query'"):
+        fit_files(one, other)
+
+
 def test_no_file_is_named():
     with pytest.raises(InputError, match="no file was given"):
         fit_files()

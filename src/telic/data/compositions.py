@@ -84,7 +84,10 @@ class CompositionLog:
 
 
 def read_compositions(
-    source: str | Path | pa.Table, *, on_bad_row: Literal["raise", "skip"] = "raise"
+    source: str | Path | pa.Table,
+    *,
+    on_bad_row: Literal["raise", "skip"] = "raise",
+    called: str = "",
 ) -> CompositionLog:
     """Read a composition log and check every row against the contract.
 
@@ -96,6 +99,8 @@ def read_compositions(
     on_bad_row : {"raise", "skip"}
         A row that breaks the contract raises, or is left out and counted in `skipped`. So is, in
         any case, what a folder's records do not tell whole.
+    called : str, optional
+        What messages call a table that was made of files.
 
     Raises
     ------
@@ -116,11 +121,11 @@ def read_compositions(
     >>> [log.phrases[q] for q in log.shown]
     ['facebook', 'facetime']
     """
-    name = describe(source)
+    name = called or describe(source)
     left_out: dict[str, int] = {}
     if not isinstance(source, pa.Table) and Path(source).is_dir():
         source, left_out = read_ubi(source)
-    table = read_table(source, COMPOSITIONS, optional=set(OPTIONAL))
+    table = read_table(source, COMPOSITIONS, optional=set(OPTIONAL), called=called)
     if not len(table):
         raise InputError(f"{name}: holds no composition. Expected one row per composition.")
     bad = BadRows(name, len(table), on_bad_row)

@@ -193,6 +193,7 @@ def _check_named(columns: Mapping[str, str], read: Sequence[Pieces]) -> None:
 def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog | None:
     if len(paths) < 2:
         return read_compositions(paths[0], on_bad_row=on_bad_row) if paths else None
+    names = ", ".join(map(str, paths))
     try:
         left_out: Counter[str] = Counter()
         tables = []
@@ -203,11 +204,15 @@ def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog 
         joined = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         said = str(error).splitlines()[0][:200]
-        names = ", ".join(map(str, paths))
         raise InputError(f"{names}: cannot be joined to one log ({said}). Fit on one.") from None
     if any(map(is_simulated, tables)):  # of the tables' metadata, only the first's are kept
         joined = joined.replace_schema_metadata({SIMULATED: b"true"})
-    log = read_compositions(joined, on_bad_row=on_bad_row)
+    try:
+        log = read_compositions(joined, on_bad_row=on_bad_row, called=f"{names}, joined")
+    except InputError:
+        for path in paths:  # a row that is wrong by itself is named in its own file
+            read_compositions(path, on_bad_row=on_bad_row)
+        raise
     log.skipped.update(left_out)
     return log
 
