@@ -229,6 +229,17 @@ def test_a_difference_without_an_interval_is_said_without_one(searches, models, 
     assert "personal -1.23." in findings.sentence()
 
 
+def test_who_was_tested_is_said_of_a_log_that_names_anybody(searches, models, found):
+    """Of rows that name nobody, those tested may be of the people from whom was learned."""
+    findings = SignalFindings.of(searches, models, found, ())
+    assert "users; they are later than those learned from, and of other people." in (
+        findings.sentence()
+    )
+    findings.facts["users"] = 0
+    said = "submissions that name nobody; they are later than those learned from. Popularity"
+    assert said in findings.sentence()
+
+
 def test_a_log_that_begins_at_later_characters_has_a_page(searches, models, found):
     """A page of a shop may ask for suggestions from the fourth character on."""
     later = found.length > 3

@@ -85,14 +85,16 @@ class SignalFindings:
         ]
         whole, start = self.row(ALL), self.row(ALL, "1–3 characters")
         facts = self.facts
-        whom = f"of {facts['users tested']} {people}" if facts["users"] else "that name nobody"
+        whom, others = "that name nobody", ""
+        if facts["users"]:
+            whom, others = f"of {facts['users tested']} {people}", ", and of other people"
         early = ""
         if start["n"]:  # a log may begin at later characters
             early = f" and {_said(start)} at one to three characters. At one to three characters, "
             early += f"each group of signals alone adds: {'; '.join(few)}"
         return (
             f"The test is on {facts['submissions tested']} submissions {whom}; they are later than "
-            "those learned from, and of other people. Popularity alone has an MRR of "
+            f"those learned from{others}. Popularity alone has an MRR of "
             f"{100 * self.row('static')['mrr']:.2f} points over all prefixes; no ranking can have "
             f"more than {100 * whole['ceiling']:.1f}. The signals that help add {_said(whole)} "
             f"points over all prefixes{early}."
