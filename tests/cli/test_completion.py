@@ -190,6 +190,7 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["fit", "LOG", "m", "--column", "id=a", "--column", "id=b"], "--column names 'id' twice"),
         (["evaluate", "LOG", "--min-compositions", "5000"], "no user has 5000"),
         (["fit", "LOG", "m", "--model", "magic"], "'magic'"),
+        (["fit", "LOG", "m", "--signals", ""], "--signals names '', expected some of popularity"),
         (["fit", "LOG", "LOG", "m"], "is given twice, first as"),
         (["signals", "LOG", "LOG"], "is given twice, first as"),
         (["trial", "LOG", "LOG"], "is given twice, first as"),

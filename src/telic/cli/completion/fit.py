@@ -163,7 +163,7 @@ def fit(
     if len(chosen) > 1:
         raise InputError("--protocol is 'both', expected careful or paper: one model is fitted.")
     learning = ("relevance", "protocol", "min_compositions")
-    if signals:
+    if signals is not None:
         refuse_given(context, (*learning, "candidates", "duplicates"), "beside --signals")
     else:
         refuse_given(context, ["session_gap"], "without --signals")
@@ -188,7 +188,7 @@ def fit(
                 executor=job.executor,
                 work=job.work,
                 skip_bad=skip_bad_partitions,
-                signals=(groups_of(signals, "--signals") or "all") if signals else None,
+                signals=None if signals is None else groups_of(signals, "--signals") or "all",
                 session_gap=session_gap,
             )
         completer = edited(completer)
