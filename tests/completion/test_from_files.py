@@ -359,6 +359,8 @@ def test_a_short_composition_log_is_a_query_log_and_that_is_said(make_table, tmp
     assert sum(sum(u.history.values()) for u in completer.users.values()) == 12
     with pytest.raises(InputError, match="model is 'adaqac-online', which learns from feedback"):
         fit_files(file, model="adaqac-online")
+    with pytest.raises(InputError, match="model is 'adaqac', expected one of static, adaqac-unp"):
+        fit_files(file, model="adaqac")
 
 
 def test_two_composition_logs_are_joined(make_table, tmp_path):

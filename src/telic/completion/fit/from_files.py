@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from telic.completion.box.completer import Completer
+from telic.completion.box.completer import OF_COMPOSITIONS, Completer
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.filters import Contexts
 from telic.completion.engine.payloads import Records
@@ -43,7 +43,7 @@ from telic.data.compositions import CompositionLog
 from telic.data.object_storage import Place, refuse_remote
 from telic.data.phrases import PhraseList
 from telic.data.queries import joined_group
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_at_least, expect_one_of
 from telic.scale import Executor
 from telic.scale.memory import granted
 
@@ -148,6 +148,8 @@ def fit_files(
             "out the other model, and --memory and --cluster."
         )
     expect_at_least(1, min_users=min_users)
+    if model is not None:
+        expect_one_of(OF_COMPOSITIONS, model=model)
     sources = read_sources(
         paths, columns=columns, on_bad_row=on_bad_row, in_pieces=executor is not None
     )
