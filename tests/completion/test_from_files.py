@@ -320,8 +320,12 @@ def test_a_log_of_which_nothing_can_be_used_is_named(write, executor):
     with pytest.raises(TelicError, match=r"log\.csv: holds no row"):
         fit_files(write("log.csv", header), executor=executor)
     bad = write("log.csv", header + "tea,,ada\n" * 3)
-    with pytest.raises(TelicError, match=r"log\.csv: (no row can be used|holds no row)"):
+    said = r"log\.csv: no row can be used \(3 rows skipped: at: is no time"
+    with pytest.raises(InputError, match=said):
         fit_files(bad, executor=executor, on_bad_row="skip")
+    good = write("good.csv", header + "tea,2026-03-01,ada\n" * 3)
+    with pytest.raises(InputError, match=said):  # nor is it left out beside another
+        fit_files(good, bad, executor=executor, on_bad_row="skip")
 
 
 @pytest.fixture

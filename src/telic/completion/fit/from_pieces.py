@@ -36,6 +36,7 @@ from telic.completion.fit.merged_phrases import (
     HeldOut,
     histories_of,
 )
+from telic.completion.fit.sources import refuse_empty
 from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, fetched, place, readable, state_of
 from telic.data.phrases import PhraseList
@@ -142,6 +143,10 @@ def count_logs(
             by_log[source.log] = rows + said["rows"], skipped
             if said["rows"]:
                 facts.append(said)
+    failed = {source.log for source, part in zip(cut, dealt.values, strict=True) if part is None}
+    for log, (name, _) in enumerate(logs):
+        if log not in failed:  # what failed may have rows
+            refuse_empty(name, *by_log[log])
     if not facts:
         raise InputError(f"{', '.join(name for name, _ in logs)}: no row can be used.")
     total = sum(said["rows"] for said in facts)

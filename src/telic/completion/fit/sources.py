@@ -158,8 +158,7 @@ def read_sources(
             files.append("")
         else:
             queries = read_query_log(pieces, shape, on_bad_row=on_bad_row)
-            if not len(queries.query):
-                raise InputError(f"{path}: holds no row. Expected one submission in each.")
+            refuse_empty(path, len(queries.query), queries.skipped)
             logs.append(queries)
             files.append(source_said(path, shape, len(queries.query), queries.skipped))
     log = _composition_log(compositions, on_bad_row)
@@ -215,6 +214,14 @@ def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog 
         raise
     log.skipped.update(left_out)
     return log
+
+
+def refuse_empty(path: str | Place, rows: int, skipped: Mapping[str, int]) -> None:
+    """Raise InputError if a query log has no row that can be used."""
+    if not rows and skipped:
+        raise InputError(f"{path}: no row can be used ({_lost(skipped)}). Correct them.")
+    if not rows:
+        raise InputError(f"{path}: holds no row. Expected one submission in each.")
 
 
 def source_said(path: str | Place, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
