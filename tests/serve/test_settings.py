@@ -75,6 +75,8 @@ def test_every_setting_can_be_given_in_every_way(tmp_path, each):
         ([], {"TELIC_SERVE_X": "1"}, "", "TELIC_SERVE_X: there is no setting"),
         ([], {}, "port = 1.5", "port is 1.5, expected a whole number"),
         ([], {}, "port = true", "port is True, expected a whole number"),
+        ([], {}, "max_open = inf", "max_open is inf, expected a whole number"),
+        ([], {}, f"rate = 1{'0' * 400}", "0, expected a number"),
         ([], {}, "names = 'a'", "names is 'a', expected a list of texts"),
         ([], {}, "host = 1", "host is 1, expected a text"),
         ([], {}, "port =", "is no TOML"),

@@ -200,7 +200,7 @@ def _value(each: Field[Any], given: Any, where: str) -> Any:
     kind = type(each.default)
     try:
         value = _of_kind(kind, given)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         expected = {bool: "true or false", int: "a whole number", float: "a number"}
         raise InputError(
             f"{where} is {given!r}, expected {expected.get(kind, 'a list of texts')}."
