@@ -19,7 +19,7 @@ from telic.serve import Settings, create_app
 from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import refuse_other_origins
 from telic.serve.callers.rates import Rates, network_of
-from telic.serve.callers.tenant_keys import Tenant, add_key, read_tenants
+from telic.serve.callers.tenant_keys import Tenant, add_key, checked_origin, read_tenants
 from telic.serve.callers.tokens import TokenError, _mac, digest_of, read_token, sign_user
 from telic.serve.http.errors import Problem
 from telic.serve.state.store import Store
@@ -337,6 +337,34 @@ def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path, by_han
     assert file.read_bytes() == written
     assert [each.name for each in tmp_path.iterdir()] == ["keys.toml"]
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("https://Shop.example:443/", "https://shop.example"),
+        ("http://shop.example:80", "http://shop.example"),
+        ("https://shop.example:80", "https://shop.example:80"),
+        ("http://localhost:03000", "http://localhost:3000"),
+        ("https://[::1]:8443", "https://[::1]:8443"),
+        ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+    ],
+)
+def test_an_origin_is_kept_as_browsers_send_it(given, sent):
+    assert checked_origin(given, "keys.toml") == sent
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://bücher.example", "https://shop.example:", "https://shop.example:x",
+        "https://shop.example:65536", "https://a b", "https://shop.example/path", "https://u@shop",
+        "https://*.shop.example", "ftp://shop.example", "null", "https://", "",
+    ],
+)  # fmt: skip
+def test_what_no_browser_sends_is_no_origin(given):
+    with pytest.raises(InputError, match="is no origin, expected https://NAME"):
+        checked_origin(given, "keys.toml")
 
 
 def test_keys_that_are_added_at_once_are_all_kept(tmp_path):

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import tomlkit
 
@@ -24,6 +23,11 @@ except ImportError:  # Windows
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _FLAGS = ("visitors", "admin", "editor")
+_ORIGIN = re.compile(
+    r"(?P<scheme>https?)://(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/*"
+)
+_OWN_PORTS = {"http": 80, "https": 443}
+MAX_PORT = 65535
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -121,18 +125,19 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def checked_origin(origin: str, where: str) -> str:
-    """Return an origin as browsers write it; raise InputError if it is none."""
-    try:
-        parts = urlsplit(origin)
-        usual = f"{parts.scheme}://{parts.netloc}".lower()
-        good = (
-            parts.scheme in ("http", "https") and parts.hostname and not set("@*") & {*parts.netloc}
+    """Return an origin as browsers write it; raise InputError if it is none.
+
+    They leave out the port that is their scheme's own, and write names in ASCII.
+    """
+    found = _ORIGIN.fullmatch(origin.lower())
+    port = int(found["port"] or 0) if found else 0
+    if not found or port > MAX_PORT:
+        raise InputError(
+            f"{where}: {origin!r} is no origin, expected https://NAME or http://NAME, with the port "
+            "if it has one. Write a name with other letters than ASCII as browsers send it, xn--…"
         )
-    except ValueError:
-        usual, good = "", False
-    if not good or usual != origin.lower().rstrip("/"):
-        raise InputError(f"{where}: {origin!r} is no origin, expected https://NAME or http://NAME.")
-    return usual
+    usual = f"{found['scheme']}://{found['name']}"
+    return usual if port in (0, _OWN_PORTS[found["scheme"]]) else f"{usual}:{port}"
 
 
 def _tenant(path: Path, name: str, table: Any) -> Tenant:
