@@ -367,6 +367,15 @@ def test_what_no_browser_sends_is_no_origin(given):
         checked_origin(given, "keys.toml")
 
 
+def test_a_key_is_added_to_the_file_that_a_link_names(tmp_path):
+    file, link = tmp_path / "secrets" / "keys.toml", tmp_path / "keys.toml"
+    file.parent.mkdir()
+    link.symlink_to(file)
+    keys = add_key(link, "shop"), add_key(link, "shop")
+    assert link.is_symlink()
+    assert read_tenants(file)["shop"].keys == tuple(map(digest_of, keys))
+
+
 def test_keys_that_are_added_at_once_are_all_kept(tmp_path):
     file = tmp_path / "keys.toml"
     with ThreadPoolExecutor(8) as pool:

@@ -80,9 +80,9 @@ def add_key(
 ) -> str:
     """Add a key to a tenant, made if it is new, and return it: the file holds its digest alone.
 
-    Everything else in the file stays as it is written, comments too.
+    Everything else in the file stays as it is written, comments too; a link stays a link.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     refuse_unwritable(path)
     with _alone(path.parent):
         document = tomlkit.document()
@@ -133,8 +133,8 @@ def checked_origin(origin: str, where: str) -> str:
     port = int(found["port"] or 0) if found else 0
     if not found or port > MAX_PORT:
         raise InputError(
-            f"{where}: {origin!r} is no origin, expected https://NAME or http://NAME, with the port "
-            "if it has one. Write a name with other letters than ASCII as browsers send it, xn--…"
+            f"{where}: {origin!r} is no origin, expected https://NAME or http://NAME, with the "
+            "port if it has one. Write a name that is not in ASCII as browsers send it, xn--…"
         )
     usual = f"{found['scheme']}://{found['name']}"
     return usual if port in (0, _OWN_PORTS[found["scheme"]]) else f"{usual}:{port}"
