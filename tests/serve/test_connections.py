@@ -224,6 +224,43 @@ def test_an_answer_to_head_has_no_body_so_that_the_next_one_is_found(limited):
             assert bool(body) == bool(begins)
 
 
+def answered(connection):
+    """The answer that comes on a connection: status, headers and JSON."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    return answer.status, answer.headers, json.loads(answer.read())
+
+
+@pytest.mark.parametrize(
+    "sent", ["GET /suggest?q=São HTTP/1.1\r\n\r\n".encode(), b"\x16\x03\x01\x02\x00\r\n\r\n"]
+)
+def test_what_is_no_http_is_answered_in_the_shape_of_all_errors(limited, sent):
+    with limited() as (_, connect, _):
+        connection = connect(sent)
+        status, headers, answer = answered(connection)
+        assert (status, headers["connection"]) == (400, "close")
+        assert headers["content-type"] == "application/json"
+        assert answer["error"].keys() == {"code", "message", "hint"}
+        assert answer["error"]["code"] == "bad_request"
+        assert ended(connection)
+
+
+def test_a_request_for_another_protocol_is_answered_in_this_one(limited, caplog):
+    upgrade = b"Host: 127.0.0.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    with limited() as (_, connect, _):
+        connection = connect()
+        for _ in range(2):
+            connection.sendall(b"GET /suggest?q=sag HTTP/1.1\r\n" + upgrade + b"\r\n")
+            status, _, answer = answered(connection)
+            assert (status, answer[1]) == (200, ["sage"])
+        length = b'Content-Type: application/json\r\nContent-Length: 11\r\n\r\n{"q":"sag"}'
+        connection.sendall(b"POST /suggest HTTP/1.1\r\n" + upgrade + length)
+        status, _, answer = answered(connection)
+        assert (status, answer["error"]["code"]) == (422, "not_json")
+        assert "(Upgrade) is not read" in answer["error"]["message"]
+    assert [record for record in caplog.records if record.name.startswith("uvicorn")] == []
+
+
 def test_an_answer_written_in_one_piece_is_that_of_the_ordinary_way(limited):
     """What cannot be written at once, as the last answer of a connection, goes through uvicorn."""
     asked = b"GET /suggest?q=s HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://shop.example\r\n"

@@ -12,6 +12,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from telic.errors import InputError
+from telic.serve.http.errors import problem
 from telic.serve.operation.metrics import Metrics
 from telic.serve.operation.settings import Settings
 
@@ -236,6 +237,22 @@ class Connection(HttpToolsProtocol):
         if not self.receiving and not self.pipeline:
             self.all.waits(self)
         super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer in the shape of all errors; uvicorn's own is plain text."""
+        hint = "Send HTTP/1.1. In an address, percent-encode what is not ASCII."
+        answer = problem(400, "bad_request", msg, hint)
+        answer.headers["connection"] = "close"
+        headers = [*self.server_state.default_headers, *answer.raw_headers]
+        lines = [b"HTTP/1.1 400 Bad Request", *(b"%s: %s" % header for header in headers)]
+        self.transport.write(b"\r\n".join([*lines, b"", bytes(answer.body)]))
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing of a request for another protocol: it is answered in this one, as it may be.
+
+        uvicorn would write two lines for each, which advise to install WebSockets.
+        """
 
     def belongs(self, owner: int | None) -> None:
         """Note whose the keystroke was that is answered now; go to that process if all are its."""

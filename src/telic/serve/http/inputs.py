@@ -51,6 +51,11 @@ async def json_object(request: Request, settings: Settings) -> dict[str, Any]:
                 )  # fmt: skip
     except ClientDisconnect:  # nobody reads the answer, but nothing of ours has gone wrong
         raise Problem(400, "cut_short", "The body ended too soon.", "Send all of it.") from None
+    if not body and "upgrade" in request.headers:
+        raise Problem(
+            422, "not_json", "The body of a request for another protocol (Upgrade) is not read.",
+            "Send plain HTTP/1.1; Java's HttpClient does with version(HTTP_1_1).",
+        )  # fmt: skip
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
