@@ -19,7 +19,7 @@ from telic.serve import Settings, create_app
 from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import refuse_other_origins
 from telic.serve.callers.rates import Rates, network_of
-from telic.serve.callers.tenant_keys import Tenant, add_key, checked_origin, read_tenants
+from telic.serve.callers.tenant_keys import MAX_PORT, Tenant, add_key, checked_origin, read_tenants
 from telic.serve.callers.tokens import TokenError, _mac, digest_of, read_token, sign_user
 from telic.serve.http.errors import Problem
 from telic.serve.state.store import Store
@@ -347,6 +347,7 @@ def test_a_new_key_leaves_the_rest_of_the_file_as_it_is_written(tmp_path, by_han
         ("https://shop.example:80", "https://shop.example:80"),
         ("http://localhost:03000", "http://localhost:3000"),
         ("https://[::1]:8443", "https://[::1]:8443"),
+        (f"http://shop.example:{MAX_PORT}", f"http://shop.example:{MAX_PORT}"),
         ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
     ],
 )
@@ -358,7 +359,7 @@ def test_an_origin_is_kept_as_browsers_send_it(given, sent):
     "given",
     [
         "https://bücher.example", "https://shop.example:", "https://shop.example:x",
-        "https://shop.example:65536", "https://a b", "https://shop.example/path", "https://u@shop",
+        f"https://shop.example:{MAX_PORT + 1}", "https://a b", "https://shop.example/path", "https://u@shop",
         "https://*.shop.example", "ftp://shop.example", "null", "https://", "",
     ],
 )  # fmt: skip
