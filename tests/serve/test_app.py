@@ -18,6 +18,7 @@ from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 from telic.completion import fit_files
+from telic.errors import InputError
 from telic.serve import create_app
 from telic.serve.callers import hosts_and_origins
 from telic.serve.state.dashboard_figures import MAX_DAYS
@@ -226,6 +227,24 @@ def test_our_own_names_are_answered(completer, settings, host):
     app = create_app(completer, replace(settings, names=("box.example",)))
     with TestClient(app) as client:
         assert client.get("/healthz", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [("Box.example", "box.EXAMPLE:8443"), ("[::2]", "[::2]:8000"), ("::2", "[::2]")],
+)
+def test_a_name_of_the_service_is_one_that_requests_have(completer, settings, name, host):
+    app = create_app(completer, replace(settings, names=(name,)))
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        assert client.get("/livez", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["box.example:8443", "https://box.example", "*.example", "bücher.example", "a:80", " "]
+)
+def test_a_name_that_no_request_has_is_refused(completer, settings, name):
+    with pytest.raises(InputError, match="is no host name, expected one such as"):
+        create_app(completer, replace(settings, names=(name,)))
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "a@127.0.0.1", ""])

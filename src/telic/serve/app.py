@@ -16,7 +16,7 @@ from telic.completion.fit.tenants import DEFAULT
 from telic.data.ubi import Arm
 from telic.errors import InputError
 from telic.serve.callers.access import Access
-from telic.serve.callers.hosts_and_origins import Guard, Hosts
+from telic.serve.callers.hosts_and_origins import Guard, Hosts, checked_name
 from telic.serve.callers.user_ids import tenant_of
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import on_crash, on_http_error, on_no_store
@@ -137,7 +137,7 @@ class Service(Starlette):
         self.forgotten = ForgottenUsers(
             fitted, compositions, store, self.journal, self.recorder, settings
         )
-        names = {"127.0.0.1", "localhost", "::1", settings.host, *settings.names}
+        names = {"127.0.0.1", "localhost", "::1", settings.host, *map(checked_name, settings.names)}
         hosts = Hosts(names)
         self.access = access
         self.desk = Desk(compositions, settings, place, self.connections, self.forgotten)

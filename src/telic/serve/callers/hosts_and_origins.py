@@ -1,5 +1,6 @@
 """Whom we answer: requests to our own names, from our own pages and those that may ask."""
 
+import ipaddress
 import re
 from collections.abc import Iterable
 
@@ -7,6 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from telic.errors import InputError
 from telic.serve.callers.access import Access
 from telic.serve.http.errors import Problem
 from telic.serve.http.security_headers import SECURITY_HEADERS
@@ -14,6 +16,7 @@ from telic.serve.http.security_headers import SECURITY_HEADERS
 MAX_KNOWN = 100
 """Spellings of our own names, with ports, that are not looked at again."""
 _HOST = re.compile(r"(?P<name>[^:@/\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE)
+_NAME = re.compile(r"[a-z0-9._-]+")
 PREFLIGHT_SECONDS = 7_200
 """How long a browser remembers what another site's page may do here."""
 Headers = dict[bytes, bytes]
@@ -48,6 +51,20 @@ def cors_headers(access: Access, headers: Headers) -> list[tuple[bytes, bytes]]:
         (b"access-control-allow-origin", origin),
         (b"access-control-expose-headers", b"Retry-After"),
     ]
+
+
+def checked_name(name: str) -> str:
+    """Return a host name as requests have it; raise InputError if no request can have it."""
+    usual = name.lower().strip("[]")
+    if not _NAME.fullmatch(usual):
+        try:
+            ipaddress.IPv6Address(usual)
+        except ValueError:
+            raise InputError(
+                f"names: {name!r} is no host name, expected one such as search.example: without "
+                "https://, path and port, and in ASCII (xn--…)."
+            ) from None
+    return usual
 
 
 class Hosts:
