@@ -233,20 +233,23 @@ def test_what_is_told_twice_counts_once_and_what_lacks_a_part_is_counted(folder)
             *[typed("of nobody", 1, "t"), typed("of nobody", 2, "te")],
             *(typed(part, 1, "t") for part in parts),
             *(typed(part, 2, "te") | {part: None} for part in parts),
+            typed("of a list", 1, "t") | {"query_response_hit_ids": ["tea", None]},
         ],
         [
             sent("whole", 2),
             *(sent(part, 2) for part in parts),
             {key: of for key, of in sent("of nobody", 2).items() if key != "message"},
             sent("of nobody", 2) | {"timestamp": None},
+            sent("of nobody", 2) | {"message": " "},
+            sent("of a list", 1),
         ],
     )
     table, left_out = read_ubi(at)
     assert [stroke["prefix"] for stroke in table["keystrokes"][0].as_py()] == ["t", "te"]
     assert left_out == {
         "queries that are repeated": 1,
-        "submissions without a query or a time": 2,
-        "submissions with a keystroke without a user, a text or a time": 3,
+        "submissions without a query or a time": 3,
+        "submissions with a keystroke without a user, a text or a time": 4,
     }
     assert read_compositions(at).skipped == left_out
     folder([typed("a", 1, "t")], [sent("a", 1) | {"timestamp": None}])

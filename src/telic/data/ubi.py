@@ -230,7 +230,8 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
     new = np.append(True, (place[1:] != place[:-1]).any(axis=1))[: len(place)]
     left_out["queries that are repeated"] += int((~new).sum())
     queries, (code, number) = queries.filter(pa.array(new)).combine_chunks(), place[new].T
-    told = pc.and_(pc.is_valid(events["message"]), pc.is_valid(events["timestamp"]))
+    said = pc.not_equal(pc.utf8_trim_whitespace(pc.fill_null(events["message"], "")), "")
+    told = pc.and_(said, pc.is_valid(events["timestamp"]))
     left_out["submissions without a query or a time"] += len(events) - pc.sum(told).as_py()
     events = events.filter(told).combine_chunks()
     starts = np.searchsorted(code, code)  # where each keystroke's composition begins
@@ -239,6 +240,8 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
     untold = np.any(
         [queries[name].is_null() for name in ("client_id", "user_query", "timestamp")], 0
     )
+    lists = queries["query_response_hit_ids"].combine_chunks()
+    untold[pc.list_parent_indices(lists).filter(pc.list_flatten(lists).is_null())] = True
     blank = pc.equal(pc.fill_null(queries["user_query"], ""), "").to_numpy()
     order = np.lexsort((row, times_of(events["timestamp"].combine_chunks()).cast(pa.int64())))
     seen: set[int] = set()
