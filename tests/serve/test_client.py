@@ -4,6 +4,7 @@ import socket
 import threading
 from dataclasses import replace
 from http.client import HTTPConnection
+from operator import itemgetter
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_thirty_ids_that_submit_one_query_move_no_suggestion_of_anybody_else(loc
         """All of the lists at the prefixes of the query: scores, reasons and observations, too."""
         asked = {"composition": composition, "explain": True, "t": 0}
         return [
-            client._post("/suggest", asked | {"user": user, "q": "sausage"[:end]})[4]
+            client._post("/suggest", asked | {"user": user, "q": "sausage"[:end]}, itemgetter(4))
             for end in range(1, 8)
         ]
 
@@ -166,6 +167,35 @@ def test_what_is_no_key_is_said_and_not_quoted(key):
     with pytest.raises(ServiceError, match=r"^the key has") as failed:
         Client("http://127.0.0.1:9", key=key).suggest("s")
     assert "telic_secr" not in str(failed.value)
+
+
+ASKED = {
+    "suggest": lambda client: client.suggest("s"),
+    "submit": lambda client: client.submit("soup", composition="1"),
+    "change": lambda client: client.change("1", []),
+    "forget": lambda client: client.forget("ada"),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("content", [b'{"status": "ok"}', b"[]", b"null", b"[" * 100_000])
+def test_an_answer_of_another_shape_is_none_of_the_service(content, asked):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        client = Client(f"http://127.0.0.1:{other.getsockname()[1]}")
+
+        def answer():
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(1 << 16)
+                head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content)
+                connection.sendall(head + content)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ServiceError, match="a 200 of something else"):
+            ASKED[asked](client)
+        thread.join()
+        client.close()
 
 
 @pytest.mark.parametrize("content", [b"<html>bad gateway", b'{"message": "none"}', b"[]"])

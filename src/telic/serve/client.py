@@ -1,12 +1,15 @@
 """A client of the service for Python, with the standard library alone."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from telic.errors import TelicError
+
+_T = TypeVar("_T")
 
 
 class ServiceError(TelicError):
@@ -83,18 +86,12 @@ class Client:
         """
         given: dict[str, Any] = {"q": q, "user": user, "composition": composition, "t": t}
         given |= {"boost": boost, **(where or {})}
-        _, texts, _, urls, *more = self._post("/suggest", given)
-        carried = more[0]["suggestions"] if more else [{} for _ in texts]
-        return [
-            each | {"text": text, "url": url}
-            for text, url, each in zip(texts, urls, carried, strict=True)
-        ]
+        return self._post("/suggest", given, _suggestions)
 
     def submit(self, query: str, *, user: str = "", composition: str) -> dict[str, Any]:
         """Tell what was searched for: it counts once, so send it again if this raises."""
         given = {"query": query, "composition": composition} | ({"user": user} if user else {})
-        answer: dict[str, Any] = self._post("/submit", given)
-        return answer
+        return self._post("/submit", given, partial(_with, "learned"))
 
     def change(self, id: str, changes: Sequence[Mapping[str, Any]]) -> int:
         """Change phrases, with an editor's key; if this raises without a status, send it again.
@@ -112,7 +109,8 @@ class Client:
         int
             The batch's number.
         """
-        return int(self._post("/phrases", {"id": id, "changes": list(changes)})["number"])
+        given = {"id": id, "changes": list(changes)}
+        return int(self._post("/phrases", given, partial(_with, "number"))["number"])
 
     def forget(self, user: str) -> dict[str, Any]:
         """Erase a user everywhere, with an admin's key; if this raises, ask again.
@@ -127,14 +125,14 @@ class Client:
         dict
             What there was: `rows` of the store, `records`, and whether the `model` knew the user.
         """
-        answer: dict[str, Any] = self._post("/forget", {"user": user})
-        return answer
+        return self._post("/forget", {"user": user}, partial(_with, "rows"))
 
     def close(self) -> None:
         """Hang up."""
         self._connection.close()
 
-    def _post(self, path: str, given: dict[str, Any]) -> Any:
+    def _post(self, path: str, given: dict[str, Any], read: Callable[[Any], _T]) -> _T:
+        """Return what `read` makes of an answer; it fails on what the service never answers."""
         body, size = json.dumps(given), self._pad
         while 0 < size < len(body):  # in ASCII: a character is a byte
             size *= 2
@@ -152,11 +150,24 @@ class Client:
         try:
             answer = json.loads(content)
             if status == 200:
-                return answer
+                return read(answer)
             said = "{message} {hint}".format(**answer["error"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, RecursionError, TypeError, ValueError):
             raise ServiceError(
                 f"no answer of the service, but a {status} of something else. Is a proxy in front "
                 "of it, or is the address another's?"
             ) from None
         raise ServiceError(said, status)
+
+
+def _suggestions(answer: Any) -> list[dict[str, Any]]:
+    _, texts, _, urls, *more = answer
+    carried = more[0]["suggestions"] if more else [{} for _ in texts]
+    return [
+        each | {"text": text, "url": url}
+        for text, url, each in zip(texts, urls, carried, strict=True)
+    ]
+
+
+def _with(name: str, answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: answer[name], **answer}
