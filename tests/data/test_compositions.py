@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from telic.data import composition_rows, compositions
 from telic.data.composition_rows import MAX_DAILY_OPENS, MAX_LIST, Unfolded
 from telic.data.compositions import read_compositions
 from telic.data.contracts import COMPOSITIONS, MAX_TEXT, OPTIONAL
@@ -382,3 +383,92 @@ def test_reading_holds_the_lists_once_and_lets_them_go():
     parts = Unfolded(table)
     held = [value for value in vars(parts).values() if isinstance(value, pa.Array)]
     assert sum(value.nbytes for value in held) < table.nbytes / 50
+
+
+def as_texts(log):
+    """What a log says, composition by composition, however its texts are numbered."""
+    said = []
+    for c in range(len(log)):
+        strokes = range(log.keystroke_start[c], log.keystroke_start[c + 1])
+        lists = [
+            [log.phrases[t] for t in log.shown[log.list_start[k] : log.list_start[k + 1]]]
+            for k in strokes
+        ]
+        installed = range(log.installed_start[c], log.installed_start[c + 1])
+        opened = range(log.opened_start[c], log.opened_start[c + 1])
+        said.append(
+            (
+                *(log.users[log.user[c]], log.ids[c], log.phrases[log.query[c]]),
+                *(int(log.submitted_at[c]), int(log.selected[c])),
+                [(int(log.at[k]), log.prefixes[log.prefix[k]]) for k in strokes],
+                lists,
+                [(log.apps[log.installed_app[i]], float(log.daily_opens[i])) for i in installed],
+                [(log.apps[log.opened_app[i]], int(log.opened_at[i])) for i in opened],
+                {role: values[place[c]] for role, (values, place) in log.groups.items()},
+            )
+        )
+    return said
+
+
+def some_rows(count, seed):
+    """Rows out of order, with lists, apps and groups of all sizes; some break the contract."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        begin = NOW + dt.timedelta(minutes=int(rng.integers(0, 50)))
+        query = f"tea {rng.integers(9)}"
+        keystrokes = [
+            {
+                "at": begin + dt.timedelta(seconds=k),
+                "prefix": query[: k + 1],
+                "suggestions": [f"tea {i}" for i in range(rng.integers(0, 4))],
+            }
+            for k in range(rng.integers(1, 4))
+        ]
+        apps = [f"app {i}" for i in rng.permutation(5)[: rng.integers(0, 5)]]
+        rows.append(
+            {
+                "user": f"u{rng.integers(4)}" if rng.random() > 0.1 else "",
+                "composition": f"c{number}" if rng.random() > 0.1 else "c0",
+                "query": query,
+                "submitted_at": begin + dt.timedelta(seconds=9),
+                "selected": None,
+                "keystrokes": keystrokes,
+                "installed": [{"app": app, "daily_opens": 1.5} for app in apps],
+                "opened": [
+                    {"app": app, "at": begin - dt.timedelta(seconds=i // 2)}
+                    for i, app in enumerate(apps)
+                ],
+                "tenant": [None, "shop", "news"][rng.integers(3)],
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=COMPOSITIONS)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("piece", [1, 7, 39, 40, 41])
+def test_a_log_that_is_read_in_pieces_is_the_same(piece, stored, tmp_path, monkeypatch):
+    table = some_rows(40, seed=piece)
+    whole = read_compositions(table, on_bad_row="skip")
+    source = table
+    if stored:
+        pq.write_table(table, source := tmp_path / "log.parquet")
+    monkeypatch.setattr(compositions, "PIECE", piece)
+    monkeypatch.setattr(composition_rows, "RANGES", 5)
+    pieces = read_compositions(source, on_bad_row="skip")
+    assert as_texts(pieces) == as_texts(whole)
+    assert pieces.skipped == whole.skipped
+    assert sum(whole.skipped.values()) > 2
+    assert [array.dtype for array in vars(pieces).values() if isinstance(array, np.ndarray)] == [
+        array.dtype for array in vars(whole).values() if isinstance(array, np.ndarray)
+    ]
+
+
+def test_a_bad_row_of_a_later_piece_has_its_number(monkeypatch):
+    monkeypatch.setattr(compositions, "PIECE", 2)
+    rows = some_rows(40, seed=1).to_pylist()
+    fine = [row for row in rows if row["user"] and row["composition"] != "c0"][:6]
+    again = [*fine[:5], fine[0]]
+    said = f"row 6: column 'composition': '{fine[0]['composition']}' repeats"
+    with pytest.raises(InputError, match=said):
+        read_compositions(pa.Table.from_pylist(again, schema=COMPOSITIONS))

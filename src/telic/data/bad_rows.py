@@ -1,6 +1,6 @@
 """Rows that cannot be used: the first one is an error, or all are left out and counted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -45,6 +45,7 @@ class BadRows:
         self.rows |= new
         self.reasons[f"{column}: {reason}"] = int(new.sum())
 
-    def summary(self) -> str:
-        """Say what was wrong with how many rows."""
-        return "; ".join(f"{reason}: {count} rows" for reason, count in self.reasons.items())
+
+def summary(reasons: Mapping[str, int]) -> str:
+    """Say what was wrong with how many rows."""
+    return "; ".join(f"{reason}: {count} rows" for reason, count in reasons.items())

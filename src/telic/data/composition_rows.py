@@ -44,21 +44,24 @@ class Unfolded:
         self.opened_start, opened = _nested(table, "opened", OPENED_APP)
         self.opened, self.opened_at = opened.flatten()
 
-    def check(self, table: pa.Table, bad: BadRows) -> None:
-        """Mark every row of the table, which these are of, that breaks the contract."""
+    def check(self, table: pa.Table, bad: BadRows, ids: set[str]) -> None:
+        """Mark every row of the table, which these are of, that breaks the contract.
+
+        `ids` are those of the rows before; those of these join them.
+        """
         n = len(table)
         for name in ("user", "composition", "query", "submitted_at", "keystrokes"):
             nulls = table[name].is_null().to_numpy()
             bad.add(nulls, name, "is null, expected a value", "Fill it in.")
         empty_user = pc.equal(table["user"], "").fill_null(False).to_numpy()
         bad.add(empty_user, "user", "is empty, expected an id", "Fill it in.")
-        ids = column_of(table, "composition").dictionary_encode().indices
-        codes = ids.fill_null(-1).to_numpy(zero_copy_only=False)
-        _, first = np.unique(codes, return_index=True)
-        repeated = np.ones(n, bool)
-        repeated[first] = False
+        repeated = np.zeros(n, bool)
+        for row, id in enumerate(column_of(table, "composition").to_pylist()):
+            repeated[row] = id in ids
+            if id is not None:
+                ids.add(id)
         bad.add(
-            repeated & (codes >= 0),
+            repeated,
             "composition",
             "repeats an id, expected it unique",
             "Give every composition its own.",
@@ -171,9 +174,10 @@ class Unfolded:
             f"is not a number from 0 to {MAX_DAILY_OPENS:.0f}",
             "Give the average number of openings a day.",
         )
-        codes = self.installed.dictionary_encode().indices.fill_null(-1)
-        pairs = np.stack([owner, codes.to_numpy(zero_copy_only=False)])
-        _, first = np.unique(pairs, axis=1, return_index=True)
+        coded = self.installed.dictionary_encode()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        pairs = owner * (len(coded.dictionary) + 1) + codes
+        _, first = np.unique(pairs, return_index=True)
         again = np.ones(len(owner), bool)
         again[first] = False
         bad.add(
@@ -251,3 +255,37 @@ def take_ranges(start: np.ndarray, order: np.ndarray) -> np.ndarray:
     positions[:1] = begin[:1]
     positions[np.cumsum(lengths)[:-1]] = begin[1:] - (begin + lengths)[:-1] + 1
     return np.cumsum(positions, out=positions)
+
+
+RANGES = 1 << 14
+"""Ranges that are put in order at a time: the place of an element takes more than itself."""
+
+
+def in_order(values: np.ndarray, start: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return the ranges ``start[i]:start[i + 1]`` of values, which they fill, by order."""
+    out, used = np.empty_like(values), 0
+    for first in range(0, len(order), RANGES):
+        some = values[take_ranges(start, order[first : first + RANGES])]
+        out[used : used + len(some)] = some
+        used += len(some)
+    return out
+
+
+class Growing:
+    """An array that grows in place: a list of parts would be held beside what is made of them."""
+
+    def __init__(self, kind: np.dtype) -> None:
+        self._room, self._used = np.empty(1024, kind), 0
+
+    def add(self, values: np.ndarray) -> None:
+        """Add values at the end."""
+        end = self._used + len(values)
+        if end > len(self._room):
+            self._room.resize(max(end, 3 * len(self._room) // 2), refcheck=False)
+        self._room[self._used : end] = values
+        self._used = end
+
+    def values(self) -> np.ndarray:
+        """Return all of them; none may be added after this."""
+        self._room.resize(self._used, refcheck=False)
+        return self._room

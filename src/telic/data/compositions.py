@@ -1,5 +1,6 @@
 """The composition log (data contract 1) as flat arrays, every row checked."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -8,19 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from telic.data.bad_rows import BadRows, summary
 from telic.data.composition_rows import (
-    BadRows,
+    Growing,
     Unfolded,
     column_of,
+    in_order,
     micros_of,
     owners_of,
     starts_of,
-    take_ranges,
 )
 from telic.data.contracts import COMPOSITIONS, GROUPS, OPTIONAL, SIMULATED
-from telic.data.tables import describe, none_if_empty, read_table
+from telic.data.tables import describe, none_if_empty, read_table, table_pieces
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
+
+PIECE = 1 << 14
+"""Compositions that are read at a time: with their lists and apps they take some hundred MiB."""
 
 
 @dataclass(frozen=True)
@@ -125,78 +130,139 @@ def read_compositions(
     left_out: dict[str, int] = {}
     if not isinstance(source, pa.Table) and Path(source).is_dir():
         source, left_out = read_ubi(source)
-    table = read_table(source, COMPOSITIONS, optional=set(OPTIONAL), called=called)
-    if not len(table):
+    gathered, ids, before = _Gathered(), set[str](), 0
+    for piece in table_pieces(source, COMPOSITIONS, PIECE):
+        table = read_table(piece, COMPOSITIONS, optional=set(OPTIONAL), called=name, before=before)
+        bad = BadRows(name, len(table), on_bad_row, before=before)
+        parts = Unfolded(table)
+        parts.check(table, bad, ids)
+        keep = np.flatnonzero(~bad.rows)
+        if len(keep) < len(table):
+            parts = Unfolded(table := table.take(keep))
+        gathered.add(parts, table, bad.reasons)
+        before += len(piece)
+    if not before:
         raise InputError(f"{name}: holds no composition. Expected one row per composition.")
-    bad = BadRows(name, len(table), on_bad_row)
-    parts = Unfolded(table)
-    parts.check(table, bad)
-    keep = np.flatnonzero(~bad.rows)
-    if not len(keep):
+    if not gathered.ids:
         raise InputError(
-            f"{name}: no row keeps the contract ({bad.summary()}). "
+            f"{name}: no row keeps the contract ({summary(gathered.bad)}). "
             "See docs/reference/data-contracts.md."
         )
-    if len(keep) < len(table):
-        parts = Unfolded(table := table.take(keep))
-    # The lists' texts, most of the table, are numbers by now.
-    table = table.drop_columns("keystrokes")
-    return _log(parts, table, source=name, skipped=left_out | bad.reasons)
+    return gathered.log(name, left_out)
 
 
-def _log(
-    parts: Unfolded, table: pa.Table, *, source: str, skipped: dict[str, int]
-) -> CompositionLog:
-    n = len(table)
-    submitted_at = micros_of(column_of(table, "submitted_at"))
-    order = np.argsort(submitted_at, kind="stable")
-    users = column_of(table, "user").dictionary_encode()
-    names = users.dictionary.to_pylist()
-    by_name = np.argsort(np.array(names, dtype=object), kind="stable")
-    rank = np.empty(len(names), np.int32)
-    rank[by_name] = np.arange(len(names))
-    # Keystrokes, then suggestions, follow their composition into the new order.
-    keystrokes = take_ranges(parts.keystroke_start, order)
-    suggestions = take_ranges(starts_of(parts.list_lengths), keystrokes)
-    if "selected" in table.column_names:
-        selected = column_of(table, "selected").fill_null(0).to_numpy(zero_copy_only=False)
-    else:
-        selected = np.zeros(n, np.int16)
-    ids = column_of(table, "composition").to_pylist()
-    apps = pa.concat_arrays([parts.installed, parts.opened]).dictionary_encode()
-    app = apps.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    opened_at, owner = micros_of(parts.opened_at), owners_of(parts.opened_start)
-    installed = take_ranges(parts.installed_start, order)
-    # Of one moment by name, as a service has them: which is listed first says nothing.
-    by_app = pc.rank(parts.opened, tiebreaker="dense").to_numpy().astype(np.int64)
-    latest_first = np.lexsort((by_app, -opened_at, owner))
-    opened = latest_first[take_ranges(parts.opened_start, order)]
-    return CompositionLog(
-        users=[names[i] for i in by_name],
-        user=rank[users.indices.to_numpy(zero_copy_only=False)][order],
-        ids=[ids[i] for i in order],
-        phrases=parts.texts.to_pylist(),
-        query=parts.query[order],
-        submitted_at=submitted_at[order],
-        selected=selected[order],
-        keystroke_start=starts_of(np.diff(parts.keystroke_start)[order]),
-        at=micros_of(parts.at)[keystrokes],
-        prefixes=parts.prefixes.to_pylist(),
-        prefix=parts.prefix[keystrokes],
-        list_start=starts_of(parts.list_lengths[keystrokes]),
-        shown=parts.shown[suggestions],
-        source=source,
-        apps=apps.dictionary.to_pylist(),
-        installed_start=starts_of(np.diff(parts.installed_start)[order]),
-        installed_app=app[: len(parts.installed)][installed],
-        daily_opens=parts.daily_opens.to_numpy(zero_copy_only=False).astype(float)[installed],
-        opened_start=starts_of(np.diff(parts.opened_start)[order]),
-        opened_app=app[len(parts.installed) :][opened],
-        opened_at=opened_at[opened],
-        simulated=is_simulated(table),
-        skipped=skipped,
-        groups=groups_of(table, order),
-    )
+class _Gathered:
+    """The rows of the pieces so far, as they come; texts are numbers of all pieces' texts."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.bad: dict[str, int] = {}
+        self._simulated = False
+        self._texts: dict[str, dict[str | None, int]] = defaultdict(dict)
+        self._columns: dict[str, Growing] = {}
+
+    def add(self, parts: Unfolded, table: pa.Table, bad: dict[str, int]) -> None:
+        """Add the rows of a piece, and how many were left out for which reason."""
+        for reason, count in bad.items():
+            self.bad[reason] = self.bad.get(reason, 0) + count
+        self._simulated |= is_simulated(table)
+        self.ids += column_of(table, "composition").to_pylist()
+        selected = np.zeros(len(table), np.int16)
+        if "selected" in table.column_names:
+            selected = column_of(table, "selected").fill_null(0).to_numpy(zero_copy_only=False)
+        texts = self._numbers("text", parts.texts.to_pylist())
+        opened_at, owner = micros_of(parts.opened_at), owners_of(parts.opened_start)
+        # Of one moment by name, as a service has them: which is listed first says nothing.
+        by_app = pc.rank(parts.opened, tiebreaker="dense").to_numpy().astype(np.int64)
+        latest = np.lexsort((by_app, -opened_at, owner))
+        columns = {
+            "user": self._coded("user", column_of(table, "user")),
+            "query": texts[parts.query],
+            "submitted_at": micros_of(column_of(table, "submitted_at")),
+            "selected": selected,
+            "typed": np.diff(parts.keystroke_start),
+            "at": micros_of(parts.at),
+            "prefix": self._numbers("prefix", parts.prefixes.to_pylist())[parts.prefix],
+            "listed": parts.list_lengths,
+            "shown": texts[parts.shown],
+            "installed": np.diff(parts.installed_start),
+            "installed_app": self._coded("app", parts.installed),
+            "daily_opens": parts.daily_opens.to_numpy(zero_copy_only=False).astype(float),
+            "opened": np.diff(parts.opened_start),
+            "opened_app": self._coded("app", parts.opened)[latest],
+            "opened_at": opened_at[latest],
+        }
+        for role in GROUPS:
+            if role in table.column_names:
+                columns[role] = self._coded(role, none_if_empty(column_of(table, role)))
+        for column, values in columns.items():
+            self._columns.setdefault(column, Growing(values.dtype)).add(values)
+
+    def _coded(self, kind: str, column: pa.Array) -> np.ndarray:
+        coded = column.dictionary_encode(null_encoding="encode")
+        numbers = self._numbers(kind, coded.dictionary.to_pylist())
+        return numbers[coded.indices.to_numpy(zero_copy_only=False)]
+
+    def _numbers(self, kind: str, texts: list[str | None]) -> np.ndarray:
+        """Number texts in order of their first appearance, over all pieces."""
+        known = self._texts[kind]
+        return np.array([known.setdefault(text, len(known)) for text in texts], np.int32)
+
+    def log(self, source: str, left_out: dict[str, int]) -> CompositionLog:
+        """Return the log: compositions in order of submission; nothing may be added after this."""
+        pa.default_memory_pool().release_unused()  # what reading took
+        # Taken away from here, a column is let go once it is in order.
+        columns = {name: self._columns.pop(name).values() for name in [*self._columns]}
+        order = np.argsort(columns["submitted_at"], kind="stable")
+        if (np.diff(order) != 1).any():
+            self._sort(columns, order)
+        names = list(self._texts["user"])
+        by_name = np.argsort(np.array(names, dtype=object), kind="stable")
+        rank = np.empty(len(names), np.int32)
+        rank[by_name] = np.arange(len(names))
+        return CompositionLog(
+            users=[str(names[i]) for i in by_name],
+            user=rank[columns["user"]],
+            ids=self.ids,
+            phrases=[str(text) for text in self._texts["text"]],
+            query=columns["query"],
+            submitted_at=columns["submitted_at"],
+            selected=columns["selected"],
+            keystroke_start=starts_of(columns["typed"]),
+            at=columns["at"],
+            prefixes=[str(text) for text in self._texts["prefix"]],
+            prefix=columns["prefix"],
+            list_start=starts_of(columns["listed"]),
+            shown=columns["shown"],
+            source=source,
+            apps=[str(app) for app in self._texts["app"]],
+            installed_start=starts_of(columns["installed"]),
+            installed_app=columns["installed_app"],
+            daily_opens=columns["daily_opens"],
+            opened_start=starts_of(columns["opened"]),
+            opened_app=columns["opened_app"],
+            opened_at=columns["opened_at"],
+            simulated=self._simulated,
+            skipped=left_out | self.bad,
+            groups={
+                role: (list(self._texts[role]), columns[role]) for role in GROUPS if role in columns
+            },
+        )
+
+    def _sort(self, columns: dict[str, np.ndarray], order: np.ndarray) -> None:
+        """Put compositions in order, with their keystrokes, lists and apps."""
+        starts = {name: starts_of(columns[name]) for name in ("typed", "installed", "opened")}
+        lists = starts_of(columns["listed"])[starts["typed"]]
+        owned = {
+            **dict.fromkeys(("at", "prefix", "listed"), starts["typed"]),
+            "shown": lists,
+            **dict.fromkeys(("installed_app", "daily_opens"), starts["installed"]),
+            **dict.fromkeys(("opened_app", "opened_at"), starts["opened"]),
+        }
+        for name, values in columns.items():
+            start = owned.get(name)
+            columns[name] = values[order] if start is None else in_order(values, start, order)
+        self.ids = [self.ids[i] for i in order]
 
 
 def is_simulated(table: pa.Table) -> bool:
@@ -204,9 +270,7 @@ def is_simulated(table: pa.Table) -> bool:
     return (table.schema.metadata or {}).get(SIMULATED, b"false").lower() == b"true"
 
 
-def groups_of(
-    table: pa.Table, order: np.ndarray | slice = slice(None)
-) -> dict[str, tuple[list[str | None], np.ndarray]]:
+def groups_of(table: pa.Table) -> dict[str, tuple[list[str | None], np.ndarray]]:
     """Return the distinct values of each column of groups and the position of each row's."""
     found = {}
     for name in GROUPS:
@@ -214,5 +278,5 @@ def groups_of(
             column = none_if_empty(column_of(table, name))
             coded = column.dictionary_encode(null_encoding="encode")
             place = coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-            found[name] = (coded.dictionary.to_pylist(), place[order])
+            found[name] = (coded.dictionary.to_pylist(), place)
     return found

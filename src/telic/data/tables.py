@@ -3,7 +3,8 @@
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -260,10 +261,36 @@ def tidied(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(text, untidy, pc.utf8_trim(spaced, " "))
 
 
+def table_pieces(source: str | Path | pa.Table, schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
+    """Yield what `read_table` reads as it stands, in pieces of so many rows.
+
+    There is at least one, which has the columns. A CSV file is one piece.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    if isinstance(source, pa.Table):
+        for first in range(0, max(len(source), 1), rows):
+            yield source.slice(first, rows)
+        return
+    path = Path(source)
+    if not path.is_file() or path.suffix.lower() == ".csv":
+        yield _read(path, schema)
+        return
+    with _readable(path):
+        file = pq.ParquetFile(path, memory_map=True)
+        if not file.metadata.num_rows:
+            yield file.read()
+        for batch in file.iter_batches(rows):
+            yield pa.Table.from_batches([batch], file.schema_arrow)
+
+
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
     if not path.is_file():
         raise no_such_file(path)
-    try:
+    with _readable(path):
         if path.suffix.lower() == ".csv":
             # Text stays as it is written: "007" is no number and "nan" is a query.
             texts = {field.name: field.type for field in schema if field.type == pa.string()}
@@ -275,6 +302,12 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
                 path, block_size=_LONGEST_LINE, parse_options=parse, convert_options=convert
             )
         return pq.ParquetFile(path, memory_map=True).read()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"{path}: not a readable Parquet file ({_first_line(error)}). Write it again."
