@@ -86,6 +86,13 @@ def test_delong_by_its_definition():
     assert auc_difference(y, a, a).p_value == 1.0
 
 
+def test_rankings_that_differ_by_the_same_everywhere_have_no_variance_to_judge_by():
+    # Each positive is above a third of the negatives more, each negative below a third more.
+    y, a, b = [1, 1, 1, 0, 0, 0], [4, 3, 2, 1, 3, 3], [5, 4, 0, 3, 5, 5]
+    found = auc_difference(y, a, b)
+    assert found == (pytest.approx(1 / 3), 0.0, 2 * 0.5**3)
+
+
 @pytest.mark.parametrize(
     ("distance", "true", "n"),
     # Phi(distance / sqrt 2) is the AUC of N(distance, 1) against N(0, 1).

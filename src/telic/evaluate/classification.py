@@ -168,9 +168,11 @@ def auc_difference(
     positive, scores_a = checked_scores(y, scores_a, pos_label, at_least=2)
     _, scores_b = checked_scores(positive, scores_b, None, at_least=2)
     placed = [_placements(scores[positive], scores[~positive]) for scores in (scores_a, scores_b)]
-    (high_a, low_a), (high_b, low_b) = placed
-    difference = high_a.mean() - high_b.mean()
-    variance = sum((a - b).var(ddof=1) / a.size for a, b in ((high_a, high_b), (low_a, low_b)))
+    # In whole numbers: shares that differ by the same everywhere would vary by their rounding.
+    high, low = (a - b for a, b in zip(*placed, strict=True))
+    difference = high.mean() / (2 * low.size)
+    shares = (high, low.size), (low, high.size)
+    variance = sum(own.var(ddof=1) / own.size / (2 * n_other) ** 2 for own, n_other in shares)
     error = float(np.sqrt(variance))
     if error == 0:
         p_value = min(2 * 0.5 ** min(positive.sum(), (~positive).sum()), 1.0)
@@ -368,11 +370,10 @@ def _weighted_wins(scores, positive, weight):
 
 
 def _placements(high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Share of negatives below each positive, and of positives below each negative."""
+    """Twice the number of negatives below each positive, and of positives below each negative."""
 
     def below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
         others = np.sort(others)
-        counts = np.searchsorted(others, values) + np.searchsorted(others, values, side="right")
-        return counts / (2 * others.size)
+        return np.searchsorted(others, values) + np.searchsorted(others, values, side="right")
 
     return below(high, low), below(low, high)
