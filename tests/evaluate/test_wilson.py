@@ -13,7 +13,13 @@ def test_it_is_scipys_and_has_width_at_the_ends(n, data, level):
     expected = binomtest(hits, n).proportion_ci(level, method="wilson")
     low, high = wilson_interval(hits / n, n, level=level)
     assert (low, high) == pytest.approx(tuple(expected), abs=1e-12)
-    assert 0 <= low < high <= 1
+    assert 0 <= low <= hits / n <= high <= 1
+    assert low < high
+
+
+def test_rounding_leaves_the_share_inside():
+    assert wilson_interval(1.0, 33_331)[1] == 1.0
+    assert wilson_interval(0.0, 33_331)[0] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -31,4 +31,5 @@ def wilson_interval(share: float, n: float, *, level: float = 0.95) -> tuple[flo
     scale = 1 + z2 / n
     middle = (share + z2 / (2 * n)) / scale
     half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / scale
-    return float(max(0.0, middle - half)), float(min(1.0, middle + half))
+    # Rounding must not leave the share outside.
+    return float(max(0.0, min(middle - half, share))), float(min(1.0, max(middle + half, share)))
