@@ -149,7 +149,8 @@ class FileDesign:
         rows = max(BLOCK, NUMBERS // self.width)
         if not self.columns:
             return ranges(self.rows, rows)
-        return [Range(part.first, part.first + part.rows) for part in row_ranges(self.path, rows)]
+        parts = row_ranges(self.path, rows)  # the last may be an empty row group
+        return [Range(part.first, part.first + part.rows) for part in parts if part.rows]
 
     def rows_of(self, part: Range) -> tuple[np.ndarray, np.ndarray]:
         """Read some rows, and which are positive."""

@@ -204,8 +204,8 @@ def auc_in_pieces(
         sorted_parts = executor.map(partial(_score, design, coef), parts, out=out / "scores").values
     samples = np.sort(np.concatenate([np.load(path / "sample.npy") for path in sorted_parts]))
     pieces = max(1, -(-design.rows * 200 // executor.piece))
-    cuts = np.unique(samples[np.arange(1, pieces) * len(samples) // pieces])
-    edges = np.concatenate([[-np.inf], cuts, [np.inf]])
+    cuts = samples[np.arange(1, pieces) * len(samples) // pieces]
+    edges = np.unique(np.concatenate([[-np.inf], cuts, [np.inf]]))  # a score may be infinite
     bounds = [(float(low), float(high)) for low, high in pairwise(edges)]
     counts = executor.map(partial(_wins, sorted_parts), bounds).values
     wins, below, positives = 0, 0, 0
