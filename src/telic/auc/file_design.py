@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from telic.auc.feature_scaling import Scaling
 from telic.data.object_storage import place, readable, refuse_remote, state_of
+from telic.data.tables import refuse_repeated
 from telic.errors import InputError
 from telic.optim.design import LARGEST
 from telic.scale.arrays import load_npy
@@ -99,7 +100,7 @@ class FileDesign:
             states = tuple(map(state_of, (file, place(label)) if array else (file,)))
             if array:
                 X, y = mapped(str(file)), mapped(label)
-                if X.ndim != 2 or not len(X) or y.shape != X.shape[:1]:
+                if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:
                     raise InputError(f"{file}, {label}: shapes {X.shape} and {y.shape} do not fit.")
                 rows, width = X.shape
                 return cls(str(file), label, pos_label, (), rows, width, states)
@@ -116,7 +117,11 @@ class FileDesign:
             for field in schema
             if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         ]
-        chosen = tuple(columns or (name for name in numeric if name != label))
+        wanted = [name for name in numeric if name != label] if columns is None else columns
+        chosen = tuple(wanted)
+        if not chosen:
+            raise InputError(f"{file}: no column of numbers is left to learn from.")
+        refuse_repeated(file, schema.names, (label, *chosen))
         for name in (label, *chosen):
             if name not in schema.names or (name != label and name not in numeric):
                 raise InputError(f"{file}: no numeric column {name!r}; found {schema.names}.")
@@ -131,8 +136,9 @@ class FileDesign:
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 name = self.columns[column] if self.columns else int(column)
+                number = first + row + bool(self.columns)  # an array's count from 0
                 raise InputError(
-                    f"{self.path}: row {first + row}, column {name!r}: {X[row, column]}, expected "
+                    f"{self.path}: row {number}, column {name!r}: {X[row, column]}, expected "
                     f"a number of at most {LARGEST:g} in size. Fill, scale or drop it."
                 )
             positive = np.asarray(y == self.pos_label, bool)
@@ -189,7 +195,10 @@ class FileDesign:
         X = np.empty((len(table), self.width))
         for j, name in enumerate(self.columns):
             X[:, j] = table[name].to_numpy()  # a null becomes NaN
-        return X, table[self.label].to_numpy()
+        labels = table[self.label]
+        if pa.types.is_temporal(labels.type):  # NumPy's have no time zone
+            return X, np.array(labels.to_pylist(), object)
+        return X, labels.to_numpy()
 
 
 def mapped(path: str | Path) -> np.ndarray:

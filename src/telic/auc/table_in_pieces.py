@@ -17,10 +17,11 @@ from telic.auc.objective import Solution
 from telic.auc.partitioned import exact_in_pieces, partitions
 from telic.auc.passes import cg_in_pieces, columns_of, spam_in_pieces
 from telic.auc.table_columns import Encoder
-from telic.auc.table_labels import label_text, positive_of
+from telic.auc.table_labels import label_text, positive_of, refuse_nested
 from telic.auc.table_ranker import Labelled, Ranker, search_beta
 from telic.auc.thresholds import Rule, choose_threshold
 from telic.data.object_storage import Place, place, readable
+from telic.data.tables import refuse_repeated
 from telic.errors import InputError, expect_one_of
 from telic.scale import Executor, row_ranges
 from telic.scale.partitions import Range
@@ -63,6 +64,8 @@ def design_of(
         if name not in schema.names:
             raise InputError(f"{path}: no column {name!r}.")
     columns = [name for name in schema.names if name not in (label, *drop)]
+    refuse_repeated(path, schema.names, (label, *columns))
+    refuse_nested(schema.field(label).type, f"{path}: column {label!r}")
     for name in columns:
         kind = schema.field(name).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):

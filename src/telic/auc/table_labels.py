@@ -26,10 +26,15 @@ def read_labels(table: pa.Table, label: str, positive: str | None, path: str | P
     refuse_repeated(path, table.column_names, [label])
     column = table[label]
     no_nulls(column, label, path)
-    if pa.types.is_nested(column.type):
-        raise InputError(f"{path}: column {label!r} is of type {column.type}, expected labels.")
+    refuse_nested(column.type, f"{path}: column {label!r}")
     labels = np.array(column.to_pylist(), dtype=object)
     return choose_positive(labels, positive, f"{path}: column {label!r}")
+
+
+def refuse_nested(kind: pa.DataType, where: str) -> None:
+    """Raise InputError if a column holds lists or records, which are no labels."""
+    if pa.types.is_nested(kind):
+        raise InputError(f"{where} is of type {kind}, expected labels.")
 
 
 def choose_positive(labels: np.ndarray, positive: str | None, where: str) -> Any:

@@ -1,0 +1,49 @@
+"""What a table in pieces is refused for, and which labels it takes; tests/scale fits it."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from telic.auc.file_design import FileDesign
+from telic.auc.partitioned import moments_of
+from telic.auc.table_in_pieces import design_of
+from telic.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "options", "message"),
+    [
+        ("xxy", [[1.0], [2.0], [1]], {}, "column 'x' comes more than once"),
+        ("xyy", [[1.0], [0], [1]], {}, "column 'y' comes more than once"),
+        ("xy", [[1.0], [[1]]], {}, "column 'y' is of type list<.*>, expected labels"),
+        ("xy", [[1.0, 2.0], [0, 1]], {"drop": ["x"]}, "no column of numbers is left to learn from"),
+        ("y", [[0, 1]], {}, "no column of numbers is left to learn from"),
+    ],
+)
+def test_tables_that_cannot_be_fitted_in_pieces_are_refused(
+    names, columns, options, message, tmp_path
+):
+    table = pa.table([pa.array(column) for column in columns], names=list(names))
+    pq.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=message):
+        design_of(tmp_path / "rows.parquet", label="y", **options)
+
+
+def test_labels_may_be_times_in_any_zone(tmp_path):
+    early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)
+    labels = pa.array([early, late, late], pa.timestamp("us", "Europe/Berlin"))
+    pq.write_table(pa.table({"x": [3.0, 1.0, 2.0], "y": labels}), tmp_path / "rows.parquet")
+    design, chosen = design_of(tmp_path / "rows.parquet", label="y")
+    assert chosen == "2026-01-01 01:00:00+01:00"
+    (_, positive), = design.blocks(0, 3)  # fmt: skip
+    assert positive.tolist() == [True, False, False]
+
+
+def test_rows_of_a_table_are_counted_from_1(tmp_path):
+    table = pa.table({"x": [1.0, np.nan, 3.0], "y": [0, 1, 1]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"rows\.parquet: row 2, column 'x': nan"):
+        moments_of(FileDesign.open(tmp_path / "rows.parquet", "y"))
