@@ -403,6 +403,7 @@ def test_the_row_of_a_bad_csv_file_is_named(tmp_path):
     path.write_text("\n".join(["x,y", *rows]))
     with pytest.raises(InputError, match="row 250001: has 3 cells, expected 2"):
         run("fit", path, "--label", "y", "--model", tmp_path / "m")
-    path.write_bytes("x,y\nb,1\né,2\n".encode("latin-1"))
-    with pytest.raises(InputError, match="line 3 is not valid UTF-8"):
-        run("fit", path, "--label", "y", "--model", tmp_path / "m")
+    for text, line in (("x,y\nb,1\né,2\n", 3), ("é,y\nb,1\nc,2\n", 1)):
+        path.write_bytes(text.encode("latin-1"))
+        with pytest.raises(InputError, match=f"line {line} is not valid UTF-8"):
+            run("fit", path, "--label", "y", "--model", tmp_path / "m")

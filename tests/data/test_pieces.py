@@ -138,6 +138,7 @@ def test_what_is_no_text_in_json_lines_is_json(tmp_path):
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"title,views\ntea,1\nc\xff,2\n", "line 3 is not valid UTF-8"),
+        ("a.csv", b"title,gr\xf6\xdfe\ntea,1\n", "line 1 is not valid UTF-8"),
         ("a.csv", b"title,views\ntea,1,5\n", "row 1: has 3 cells, expected 2"),
         ("a.csv", b'title\n"' + b"tea\n" * (10 << 20), r"a row is longer than 32 MiB; is a quote"),
         ("a.txt", b"tea\nc\xff\n", "line 2 is not valid UTF-8"),

@@ -90,7 +90,8 @@ def csv_table(
             table = read(use_threads=True)
         except pa.ArrowException:
             table = read(use_threads=False)
-    except (pa.ArrowException, OSError) as error:
+        table.column_names  # noqa: B018  Arrow reads no letter of the names before
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error, names=int(names is None)) from None
     if any(pa.types.is_binary(field.type) for field in table.schema):  # what Arrow makes of it
         raise unreadable(path, UnicodeError("it is no text in UTF-8"))

@@ -141,7 +141,7 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
             csv_stream(path), read_options=read, parse_options=parse
         ) as reader:
             names = reader.schema.names
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
     first = delimiter.join(names)
     for form, published in _WITHOUT_NAMES.items():
