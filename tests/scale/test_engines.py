@@ -217,9 +217,9 @@ def test_ranges_of_no_size_are_refused():
             ranges(5, step)
 
 
-@pytest.mark.parametrize("threads", [0, 1025])
+@pytest.mark.parametrize("threads", [0, 1025, "two", 1.5])
 def test_threads_that_cannot_be_are_refused(threads):
-    with pytest.raises(InputError, match=f"threads is {threads}, expected 1 to 1024"):
+    with pytest.raises(InputError, match=f"threads is {threads!r}, expected 1 to 1024"):
         Local(threads=threads)
 
 
