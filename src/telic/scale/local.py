@@ -4,7 +4,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from numbers import Integral
 from typing import Any
 
 import telic
@@ -44,7 +43,7 @@ class Local(Executor):
     ) -> None:
         super().__init__(piece)
         threads = len(os.sched_getaffinity(0)) if threads is None else threads
-        if not isinstance(threads, Integral) or not 1 <= threads <= 1024:
+        if threads not in range(1, 1025):
             raise InputError(f"threads is {threads!r}, expected 1 to 1024.")
         whole = of_this_machine() // 2 if memory is None else parse_memory(memory)
         self._slots = int(threads)
