@@ -128,6 +128,8 @@ def test_the_intervals_cover_the_true_auc(distance, true, n):
         ([0, 1], [np.nan, 0.2], "row 0 is NaN"),
         ([0, 1], [0.1], "shapes"),
         ([0, 1], ["low", "high"], "scores: cannot be read as numbers"),
+        ([0, 1], [10**400, 1], "scores: cannot be read as numbers"),
+        ([0, 1], np.array(["2026-01-01", "NaT"], "datetime64[D]"), "row 1 is NaN"),
         (
             [0, 1, 1],
             np.ma.array([1.0, 2.0, 0.0], mask=[0, 0, 1]),

@@ -9,7 +9,7 @@ from telic.errors import InputError
 
 
 def checked_numbers(name: str, values: ArrayLike) -> np.ndarray:
-    """Return values as floats.
+    """Return values as floats; a missing time is NaN, too.
 
     Raises
     ------
@@ -18,9 +18,12 @@ def checked_numbers(name: str, values: ArrayLike) -> np.ndarray:
     """
     refuse_masked(name, values)
     try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
+        numbers = np.asarray(values, dtype=float)
+    except (OverflowError, TypeError, ValueError) as error:
         raise InputError(f"{name}: cannot be read as numbers ({error}).") from None
+    times = np.asarray(values)
+    # As a number NaT would be the earliest time there is.
+    return np.where(np.isnat(times), np.nan, numbers) if times.dtype.kind in "mM" else numbers
 
 
 def checked_level(level: float) -> float:
