@@ -70,6 +70,11 @@ def test_a_ranker_refuses_other_tables_than_it_was_fitted_to(rows, tmp_path):
     kept = replace(ranker, encoder=encoder)
     with pytest.raises(InputError, match="was fitted to a table with named columns"):
         kept.read(plain)
+    # Nor are rows of another kind measured: their columns are others than the model's.
+    with pytest.raises(InputError, match="was fitted to a table with named columns"):
+        read_labelled(plain, label="label", encoder=encoder, width=3)
+    with pytest.raises(InputError, match="was fitted to a libsvm file, give one"):
+        read_labelled(named, label=None, width=3)
     table, X = kept.read(named)
     assert (table.num_rows, X.shape) == (4, (4, 3))
     for text, message in (

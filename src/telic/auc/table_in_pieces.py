@@ -51,7 +51,7 @@ def design_of(
         If it is no Parquet file of numbers and two labels.
     """
     file = place(path)
-    if not file.name.endswith(".parquet"):
+    if not file.name.lower().endswith(".parquet"):
         raise InputError(
             f"{path}: is read whole, expected Parquet for a fit in pieces. Convert it, or leave "
             "out --memory and --cluster."

@@ -59,6 +59,8 @@ def read_labelled(
     ('yes', [False, True, False], ['amount', 'country=NL', 'country=XX'])
     """
     table = read_table(path, texts=one_hot if encoder is None else encoder.texts)
+    if encoder is not None or width is not None:
+        _refuse_another_kind(path, table, encoder)
     if isinstance(table, tuple):
         X, y = table
         chosen_rows, chosen = choose_positive(y, positive, f"{path}: the label")
@@ -115,12 +117,10 @@ class Ranker:
     def read(self, path: str | Path) -> tuple[pa.Table | None, Matrix]:
         """Read rows to be ranked; labels are not needed."""
         table = read_table(path, texts=self.encoder.texts if self.encoder else ())
+        _refuse_another_kind(path, table, self.encoder)
         if isinstance(table, tuple):
-            if self.encoder is not None:
-                raise InputError(f"{path}: the model was fitted to a table with named columns.")
             return None, _of_width(table[0], self.coef.size, path)
-        if self.encoder is None:
-            raise InputError(f"{path}: the model was fitted to a libsvm file, give one.")
+        assert self.encoder is not None
         return table, self.encoder.apply(table, path)
 
     def save(self, folder: str | Path) -> None:
@@ -349,6 +349,14 @@ def _auc_of_fold(
 ) -> float:
     model = AUCClassifier(**options, pos_label=True).fit(X[train], positive[train])
     return float(roc_auc(positive[test], model.decision_function(X[test])))
+
+
+def _refuse_another_kind(path: str | Path, table: object, encoder: Encoder | None) -> None:
+    """Raise InputError unless a file is of the kind that a model was fitted to."""
+    if isinstance(table, tuple) and encoder is not None:
+        raise InputError(f"{path}: the model was fitted to a table with named columns, give one.")
+    if encoder is None and not isinstance(table, tuple):
+        raise InputError(f"{path}: the model was fitted to a libsvm file, give one.")
 
 
 def _of_width(X: sparse.csr_matrix, width: int | None, path: str | Path) -> sparse.csr_matrix:
