@@ -86,6 +86,13 @@ def test_a_ranker_refuses_other_tables_than_it_was_fitted_to(rows, tmp_path):
             kept.read(named)
 
 
+@pytest.mark.parametrize("options", [{"drop": ["2"]}, {"one_hot": ["2"]}])
+def test_columns_without_names_cannot_be_chosen(options, tmp_path):
+    (tmp_path / "rows.libsvm").write_text("1 1:1 2:1\n0 1:2\n")
+    with pytest.raises(InputError, match=r"columns of a libsvm file have no names for --drop"):
+        read_labelled(tmp_path / "rows.libsvm", label=None, **options)
+
+
 def test_categories_that_the_model_was_not_fitted_with_are_told_without_their_names():
     known = pa.table({"land": ["NL", "DE"], "x": [1, 2], "shop": ["a", "b"]})
     encoder = Encoder.fit(known, leave_out=set(), one_hot=set(), path="old.csv")

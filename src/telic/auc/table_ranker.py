@@ -62,6 +62,11 @@ def read_labelled(
     if encoder is not None or width is not None:
         _refuse_another_kind(path, table, encoder)
     if isinstance(table, tuple):
+        if drop or one_hot:
+            raise InputError(
+                f"{path}: columns of a libsvm file have no names for --drop and --one-hot. Leave "
+                "these out, or give a table."
+            )
         X, y = table
         chosen_rows, chosen = choose_positive(y, positive, f"{path}: the label")
         X = _of_width(X, width, path)
