@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from telic.auc.file_design import FileDesign
-from telic.auc.partitioned import moments_of
+from telic.auc.partitioned import exact_in_pieces, moments_of
+from telic.auc.passes import cg_in_pieces, spam_in_pieces
 from telic.auc.table_in_pieces import design_of
 from telic.errors import InputError
 
@@ -48,3 +49,39 @@ def test_rows_of_a_table_are_counted_from_1(tmp_path):
     pq.write_table(table, tmp_path / "rows.parquet")
     with pytest.raises(InputError, match=r"rows\.parquet: row 2, column 'x': nan"):
         moments_of(FileDesign.open(tmp_path / "rows.parquet", "y"))
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0, np.nan], [0, 1, None], ["0", "1", None]])
+def test_a_row_without_a_label_is_not_negative(labels, tmp_path):
+    pq.write_table(pa.table({"x": [1.0, 2.0, 3.0], "y": labels}), tmp_path / "rows.parquet")
+    design = FileDesign.open(tmp_path / "rows.parquet", "y")
+    with pytest.raises(InputError, match="labels of 'y' are missing"):
+        moments_of(design)
+
+
+@pytest.mark.parametrize("kind", [complex, "datetime64[D]", "U9", [("a", float)]])
+def test_an_array_of_other_than_real_numbers_is_refused(kind, tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((3, 2), kind))
+    np.save(tmp_path / "y.npy", np.array([0, 1, 1]))
+    with pytest.raises(InputError, match="expected real numbers"):
+        FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
+
+
+@pytest.mark.parametrize(
+    ("fit", "options", "message"),
+    [
+        (exact_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a finite number >= 1"),
+        (exact_in_pieces, {"tol": -1}, "tol is -1, expected a finite number >= 0"),
+        (cg_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a finite number >= 1"),
+        (cg_in_pieces, {"tol": np.nan}, "tol is nan, expected a finite number >= 0"),
+        (spam_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a whole number >= 1"),
+        (spam_in_pieces, {"max_passes": 1.5}, "max_passes is 1.5, expected a whole number >= 1"),
+        (spam_in_pieces, {"step_size": -1}, "step_size is -1, expected a finite number > 0"),
+    ],
+)
+def test_settings_of_a_fit_in_pieces_are_checked_as_those_in_memory(
+    fit, options, message, tmp_path
+):
+    pq.write_table(pa.table({"x": [1.0, 2.0], "y": [0, 1]}), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=message):
+        fit(FileDesign.open(tmp_path / "rows.parquet", "y"), **options)

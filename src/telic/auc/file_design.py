@@ -102,6 +102,8 @@ class FileDesign:
                 X, y = mapped(str(file)), mapped(label)
                 if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:
                     raise InputError(f"{file}, {label}: shapes {X.shape} and {y.shape} do not fit.")
+                if X.dtype.kind not in "biuf":  # NumPy would make numbers of times, too
+                    raise InputError(f"{file}: holds {X.dtype}, expected real numbers.")
                 rows, width = X.shape
                 return cls(str(file), label, pos_label, (), rows, width, states)
             schema = pq.read_schema(readable(file))
@@ -141,6 +143,8 @@ class FileDesign:
                     f"{self.path}: row {number}, column {name!r}: {X[row, column]}, expected "
                     f"a number of at most {LARGEST:g} in size. Fill, scale or drop it."
                 )
+            if y.dtype.kind == "f" and np.isnan(y).any():
+                raise self._unlabelled()
             positive = np.asarray(y == self.pos_label, bool)
             if self.share is not None:
                 taken = self.share.takes(np.arange(first, first + len(X)))
@@ -196,9 +200,17 @@ class FileDesign:
         for j, name in enumerate(self.columns):
             X[:, j] = table[name].to_numpy()  # a null becomes NaN
         labels = table[self.label]
+        if labels.null_count:
+            raise self._unlabelled()
         if pa.types.is_temporal(labels.type):  # NumPy's have no time zone
             return X, np.array(labels.to_pylist(), object)
         return X, labels.to_numpy()
+
+    def _unlabelled(self) -> InputError:
+        return InputError(
+            f"{self.path}: labels of {self.label!r} are missing, and a row without one is neither "
+            "positive nor negative. Fill or drop the rows."
+        )
 
 
 def mapped(path: str | Path) -> np.ndarray:

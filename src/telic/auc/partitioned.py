@@ -153,7 +153,8 @@ def exact_in_pieces(
     >>> exact_in_pieces(FileDesign.open(folder / "X.npy", folder / "y.npy")).coef.round(3)
     array([0.667])
     """
-    expect_at_least(0, beta=beta, beta1=beta1)
+    expect_at_least(0, beta=beta, beta1=beta1, tol=tol)
+    expect_at_least(1, max_passes=max_passes)
     found = moments_of(design, executor=executor, out=out)
     with small_products(design.width):
         if beta1 == 0:

@@ -26,7 +26,7 @@ from telic.auc.partitioned import (
     refuse_one_class,
 )
 from telic.data.object_storage import Place, place
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_above, expect_at_least
 from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
@@ -70,7 +70,8 @@ def cg_in_pieces(
     >>> cg_in_pieces(FileDesign.open(folder / "X.npy", folder / "y.npy")).coef.round(3)
     array([0.667])
     """
-    expect_at_least(0, beta=beta)
+    expect_at_least(0, beta=beta, tol=tol)
+    expect_at_least(1, max_passes=max_passes)
     with small_products(0):
         rows = _Passes(design, executor, out)
         return gradients(
@@ -123,13 +124,16 @@ def spam_in_pieces(
     """
     check_step(step, beta)
     expect_at_least(0, beta=beta, beta1=beta1)
+    expect_above(0, step_size=step_size)
+    if max_passes not in range(1, 2**31):
+        raise InputError(f"max_passes is {max_passes!r}, expected a whole number >= 1.")
     rng, groups = generator(seed), design.groups()
     with small_products(0):
         rows = _Passes(design, executor, out)
         centre = rows.means.overall if center else np.zeros(design.width)
         bound = rows.largest(centre)
         w, done = np.zeros(design.width), 0
-        for number in range(max_passes):
+        for number in range(int(max_passes)):
             times = 0
             for g in rng.permutation(len(groups)):
                 X, positive = design.rows_of(groups[g])
