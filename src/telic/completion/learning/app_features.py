@@ -13,6 +13,21 @@ MOST_RECENT = 48
 """Recency orders with a weight of their own: the most that [Zhang2017] saw in half an hour."""
 
 
+def opened_lately(log: CompositionLog, minutes: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return `Signals.recent_start` and `Signals.recent_app`; takes and raises as `Signals.of`."""
+    if not (np.isfinite(minutes) and minutes >= 0):
+        raise InputError(f"the window is {minutes} minutes, expected a number >= 0.")
+    n = len(log)
+    owner = np.repeat(np.arange(n), np.diff(log.opened_start))
+    back = log.at[log.keystroke_start[:-1]][owner] - log.opened_at
+    recent = np.flatnonzero(back < minutes * 60e6)  # the latest first, within a composition
+    pair = owner[recent] * np.int64(len(log.apps)) + log.opened_app[recent]
+    kept = recent[np.sort(np.unique(pair, return_index=True)[1])]
+    place = np.arange(len(kept)) - np.searchsorted(owner[kept], owner[kept])
+    kept = kept[place < MOST_RECENT]
+    return np.searchsorted(owner[kept], np.arange(n + 1)), log.opened_app[kept]
+
+
 @dataclass(frozen=True)
 class Signals:
     """Both signals of every composition of a log; composition ``c`` owns ``start[c]:start[c + 1]``.
@@ -48,24 +63,9 @@ class Signals:
         InputError
             If `minutes` is negative or not a number.
         """
-        if not (np.isfinite(minutes) and minutes >= 0):
-            raise InputError(f"the window is {minutes} minutes, expected a number >= 0.")
-        n = len(log)
-        owner = np.repeat(np.arange(n), np.diff(log.opened_start))
-        back = log.at[log.keystroke_start[:-1]][owner] - log.opened_at
-        recent = np.flatnonzero(back < minutes * 60e6)  # the latest first, within a composition
-        pair = owner[recent] * np.int64(len(log.apps)) + log.opened_app[recent]
-        kept = recent[np.sort(np.unique(pair, return_index=True)[1])]
-        place = np.arange(len(kept)) - np.searchsorted(owner[kept], owner[kept])
-        kept = kept[place < MOST_RECENT]
-        return cls(
-            len(log.apps),
-            log.installed_start,
-            log.installed_app,
-            np.log1p(log.daily_opens),
-            np.searchsorted(owner[kept], np.arange(n + 1)),
-            log.opened_app[kept],
-        )
+        start, app = opened_lately(log, minutes)
+        value = np.log1p(log.daily_opens)
+        return cls(len(log.apps), log.installed_start, log.installed_app, value, start, app)
 
     def variant(self, name: str) -> "Signals":
         """Return what a variant of 3.4.3 may see: "i", "o", "c", "a", or "s" for nothing."""

@@ -126,14 +126,19 @@ class Submissions:
         known, users must have been in as many networks: many ids in one are perhaps one person.
         What counts 0 opens nothing.
         """
-        columns = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+        columns = [
+            arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+            for arrays in zip(*parts, strict=True)
+        ]
         order = np.argsort(columns[0], kind="stable")
         at, query, user, count, vouched = (column[order] for column in columns)
-        named = np.flatnonzero((user >= 0) & (count > 0))
-        first = first_of_network = _first(query, user, named)
         if network is not None:
             network = network[order].astype(np.int64)
             network = np.where(network < 0, int(network.max(initial=0)) + 2 + user, network)
+        del columns, order  # each is as long as the log
+        named = np.flatnonzero((user >= 0) & (count > 0))
+        first = first_of_network = _first(query, user, named)
+        if network is not None:
             first_of_network = _first(query, network, named)
         seen = np.zeros((2, int(query.max(initial=-1)) + 1), np.int32)
         enough = (vouched | (min_users <= 1)) & (count > 0)  # whoever submitted it is one
@@ -144,8 +149,12 @@ class Submissions:
 def _first(query: np.ndarray, who: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Mark, among some rows, the first submission of each query by each."""
     pair = query[rows].astype(np.int64) * (int(who.max(initial=0)) + 1) + who[rows]
+    order = np.argsort(pair, kind="stable")
+    pair = pair[order]
+    new = np.ones(len(pair), bool)
+    np.not_equal(pair[1:], pair[:-1], out=new[1:])
     first = np.zeros(len(query), bool)
-    first[rows[np.unique(pair, return_index=True)[1]]] = True
+    first[rows[order[new]]] = True
     return first
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from telic.completion.engine.array_kernels import joined_texts
 from telic.completion.engine.folding import fold
-from telic.completion.learning.app_features import MINUTES, Signals
+from telic.completion.learning.app_features import MINUTES, opened_lately
 from telic.completion.learning.feedback import FEATURES, WIDTH
 from telic.completion.learning.relevance import Submissions
 from telic.completion.learning.replayed_log import replay_feedback
@@ -63,14 +63,12 @@ class Compositions(Searches):
         had = self.asked & (previous >= 0)
         self._previous[self.composition[had]] = self.query[previous[had]]
 
-        recent = Signals.of(log, minutes=minutes)
-        first = np.where(self.asked, recent.recent_start[self.composition], 0)
-        last = np.where(self.asked, recent.recent_start[self.composition + 1], 0)
+        start, opened = opened_lately(log, minutes)
+        first = np.where(self.asked, start[self.composition], 0)
+        last = np.where(self.asked, start[self.composition + 1], 0)
         self.apps = log.apps
-        self.opened = self._known_since(
-            first, np.minimum(last, first + MOST_OPENED), recent.recent_app
-        )
-        tells = len(recent.recent_app) > 0
+        self.opened = self._known_since(first, np.minimum(last, first + MOST_OPENED), opened)
+        tells = len(opened) > 0
         self.groups = tuple(group for group in EVERY_GROUP if tells or group != APPS)
 
     def _known_since(self, first: np.ndarray, last: np.ndarray, app: np.ndarray) -> Openings:
