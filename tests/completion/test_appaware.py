@@ -83,7 +83,7 @@ def slow_scores(replay, moments, signals, model):
         begin = log.at[log.keystroke_start[c]]
         installed = {}
         for e in range(log.installed_start[c], log.installed_start[c + 1]):
-            installed[log.installed_app[e]] = np.log(1 + log.daily_opens[e])
+            installed[log.installed_app[e]] = np.log(1 + float(log.daily_opens[e]))
         recent = []
         for e in range(log.opened_start[c], log.opened_start[c + 1]):
             near = begin - log.opened_at[e] < 30 * MINUTE

@@ -70,7 +70,7 @@ class CompositionLog:
     installed_app: np.ndarray
     """int32: position in `apps`."""
     daily_opens: np.ndarray
-    """float64: how often the installed app is opened a day, on average."""
+    """float32, as files have it: how often the installed app is opened a day, on average."""
     opened_start: np.ndarray
     """int64 (n + 1,): as `installed_start`, for openings before the first keystroke."""
     opened_app: np.ndarray
@@ -187,7 +187,7 @@ class _Gathered:
             "shown": texts[parts.shown],
             "installed": np.diff(parts.installed_start),
             "installed_app": self._coded("app", parts.installed),
-            "daily_opens": parts.daily_opens.to_numpy(zero_copy_only=False).astype(float),
+            "daily_opens": parts.daily_opens.to_numpy(zero_copy_only=False),
             "opened": np.diff(parts.opened_start),
             "opened_app": self._coded("app", parts.opened)[latest],
             "opened_at": opened_at[latest],

@@ -64,7 +64,7 @@ class Signals:
             If `minutes` is negative or not a number.
         """
         start, app = opened_lately(log, minutes)
-        value = np.log1p(log.daily_opens)
+        value = np.log1p(log.daily_opens, dtype=float)
         return cls(len(log.apps), log.installed_start, log.installed_app, value, start, app)
 
     def variant(self, name: str) -> "Signals":

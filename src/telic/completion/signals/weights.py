@@ -134,6 +134,7 @@ class Lessons:
                 "bring a longer log."
             )
         self._x = np.concatenate(rows)
+        del rows  # as much again
         self._groups = tuple(
             dict.fromkeys(GROUP_OF[: self._x.shape[1]]) if groups is None else groups
         )
