@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from telic.evaluate import standard_deviations
+from telic.evaluate import column_spread, standard_deviations
 
 
 @given(
@@ -49,3 +49,13 @@ def test_the_ends_of_a_types_range_are_numbers_like_others():
     np.testing.assert_allclose(standard_deviations(X), X.astype(float).std(axis=0))
     np.testing.assert_allclose(standard_deviations(np.array([[1e308], [-1e308]])), 1e308)
     np.testing.assert_allclose(standard_deviations(sparse.csr_array([[1e308], [-1e308]])), 1e308)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.int16])
+@pytest.mark.parametrize("order", "CF")
+def test_columns_that_are_taken_some_at_a_time_have_the_same_spread(kind, order, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.array(30 * rng.normal(size=(50, 35)) + rng.normal(size=35), kind, order=order)
+    whole = standard_deviations(X)
+    monkeypatch.setattr(column_spread, "AT_ONCE", 1)
+    assert standard_deviations(X).tolist() == whole.tolist()

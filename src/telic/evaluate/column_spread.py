@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 """A spread that is smaller, relative to the column's largest value, is rounding."""
 
+AT_ONCE = 1 << 23
+"""Numbers that are copied at a time."""
+
 
 def standard_deviations(X: "np.ndarray | sparse.sparray | sparse.spmatrix") -> np.ndarray:
     """Return the standard deviation of each column, or 1 where a column is constant.
@@ -47,10 +50,14 @@ def standard_deviations(X: "np.ndarray | sparse.sparray | sparse.spmatrix") -> n
         squares = np.bincount(column, (values - mean[column]) ** 2, d)
         spread = unit * np.sqrt((squares + (n - stored) * mean**2) / n)
     else:
-        # The least of an integer type has no positive counterpart there.
-        largest = np.abs(X.astype(float) if X.dtype.kind == "i" else X).max(axis=0)
-        unit = _power_of_two(largest)
-        spread = unit * (X / unit).std(axis=0)
+        largest, spread = np.empty((2, d))
+        at_once = max(8, AT_ONCE // n)
+        for part in (slice(first, first + at_once) for first in range(0, d, at_once)):
+            # The least of an integer type has no positive counterpart there.
+            columns = X[:, part].astype(float) if X.dtype.kind == "i" else X[:, part]
+            largest[part] = np.abs(columns).max(axis=0)
+            unit = _power_of_two(largest[part])
+            spread[part] = unit * (columns / unit).std(axis=0)
     return np.where(spread > ROUNDING * largest, spread, 1.0)
 
 
