@@ -252,8 +252,10 @@ def gradients(
         return now <= most
 
     def too_slow() -> bool:
+        if not in_time or iteration < HEARD:
+            return False
         now, most = bound()
-        if not in_time or iteration < HEARD or now <= most or most <= 0:
+        if now <= most or most <= 0:
             return False
         left, done = np.log(now / most), np.log(begun / now)
         return bool(left * iteration > (max_iter - iteration) * done)
