@@ -169,7 +169,7 @@ def tables(given: SimpleNamespace, folder: Path) -> Iterator[Table]:
     for work, title in (
         (
             "users' weights",
-            f"Weights of {given.choosers:,} users, learned by the batch in buckets of users",
+            f"Weights of {given.choosers:,} simulated users, learned by the batch in buckets of users",
         ),
         ("100 rounds", "100 rounds of two shards, 100,000 weights, states in files"),
     ):
@@ -302,7 +302,7 @@ def design_tables(rows: int, memory: str, folder: Path, curves: Curves) -> Itera
     passes = {"read a design": took("read a design", folder, memory)}
     passes |= {name: curves.at(name, rows) for name in fits}
     yield table(
-        f"{rows:,} rows of {width} numbers ({said(8 * width * rows)}), memory {memory}",
+        f"{rows:,} made-up rows of {width} numbers ({said(8 * width * rows)}), memory {memory}",
         passes,
         memory,
         "Resident memory counts pages of the mapped file, which the system takes back at need.",
@@ -321,7 +321,7 @@ def network_tables(users: int, folder: Path, curves: Curves) -> Iterator[Table]:
     parts = (folder / PIECES).rglob("*.npy")
     mapped = sum(part.stat().st_size for part in parts if "step-" not in str(part))
     yield Table(
-        f"A network of {users:,} users, which two worker processes share",
+        f"A simulated network of {users:,} users, which two worker processes share",
         {"what": "", "size": ""},
         [
             ["links and views in files that both map", said(mapped)],
