@@ -169,7 +169,7 @@ def tables(given: SimpleNamespace, folder: Path) -> Iterator[Table]:
     for work, title in (
         (
             "users' weights",
-            f"Weights of {given.choosers:,} simulated users, learned by the batch in buckets of users",
+            f"Weights of {given.choosers:,} simulated users, by the batch in buckets of users",
         ),
         ("100 rounds", "100 rounds of two shards, 100,000 weights, states in files"),
     ):
