@@ -225,6 +225,9 @@ WORK = {
 if __name__ == "__main__":
     name, where, memory, *more = sys.argv[1:]
     work = functools.partial(WORK[name], Path(where), memory, *more)
+    if more[:1] and more[0].startswith("tcp"):
+        import distributed  # noqa: F401 - who has a cluster has loaded it before there is work
+
     begun = time.perf_counter()
     work()
     wall = time.perf_counter() - begun

@@ -147,6 +147,8 @@ def test_a_token_says_who_asks(locked, keys):
     token = bearer(sign_user(keys[1], "ada"))
     search = {"composition": "c", "query": "soup"}
     assert locked.post("/submit", json=search, headers=token).json()["updates"] == 0
+    unnamed = search | {"composition": "b", "user": None}  # as from a client whose user is not set
+    assert locked.post("/submit", json=unnamed, headers=token).status_code == 200
     answer = locked.get("/suggest?q=s&composition=d&explain=1", headers=token).json()
     assert answer[1][0] == "soup"
     by_key = locked.get("/suggest?q=s&composition=e&user=ada", headers=bearer(keys[1])).json()

@@ -114,6 +114,22 @@ def test_workers_are_started_anew_swapped_and_stopped(completer, settings, tmp_p
 
 
 @pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"control": 0.5}, "control is 0.5"), ({"host": "0.0.0.0"}, "without keys")],
+    ids=["trial", "keys"],
+)
+def test_settings_that_no_worker_could_serve_with_are_refused_at_once(
+    completer, settings, tmp_path, monkeypatch, changes, said
+):
+    completer.save(tmp_path / "model")
+    crew = Crew(monkeypatch, stop)
+    with pytest.raises(InputError, match=said):
+        run_workers(tmp_path / "model", replace(settings, port=0, workers=2, **changes))
+    assert not crew.told
+
+
+@pytest.mark.usefixtures("signals")
 def test_what_is_said_of_workers_is_json_too(completer, settings, tmp_path, monkeypatch, capsys):
     completer.save(tmp_path / "model")
 

@@ -54,10 +54,11 @@ def save_arrays(function: Callable[[Any], Mapping[str, Any]], partition: Any, pa
     write(path, function(partition))
 
 
-def load_arrays(path: Place) -> Arrays:
-    """Read arrays that `save_arrays` wrote."""
+def load_arrays(path: Place, under: str = "") -> Arrays:
+    """Read the arrays of a file whose names begin with `under`, and call them by the rest."""
     with np.load(fetched(path), allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+        names = [name for name in stored.files if name.startswith(under)]
+        return {name.removeprefix(under): stored[name] for name in names}
 
 
 def write(path: Path, arrays: Mapping[str, Any]) -> None:

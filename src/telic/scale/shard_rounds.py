@@ -38,15 +38,14 @@ def in_rounds(
     over = False
     done = {int(path.stem[6:]): path for path in folder.glob("round-*.npz")}
     if last := max((number for number in done if number <= max_rounds), default=0):
-        held = load_arrays(done[last])
-        shared, over = _part(held, "shared"), bool(held["over"])
+        shared, over = load_arrays(done[last], "shared/"), bool(load_arrays(done[last])["over"])
     while last < max_rounds and not over:
         before, here = folder / f"round-{last:05d}", folder / f"round-{last + 1:05d}"
         here.mkdir(exist_ok=True)
-        paths = run(
-            functools.partial(_shard_step, step, shared, last + 1, before if last else None), here
-        )
-        messages = [_part(load_arrays(paths[s]), "message") for s in sorted(paths)]
+        # What is shared lies in a file by then, and need not travel with every task.
+        known = before if last else shared
+        paths = run(functools.partial(_shard_step, step, known, last + 1), here)
+        messages = [load_arrays(paths[s], "message/") for s in sorted(paths)]
         shared, over = combine(shared, messages)
         with placed(here.with_suffix(".npz")) as temporary:
             kept = {f"shared/{name}": array for name, array in shared.items()}
@@ -58,27 +57,21 @@ def in_rounds(
 
 def _shard_step(
     step: Callable[..., tuple[Arrays, Arrays]],
-    shared: Arrays,
+    known: Arrays | Place,
     number: int,
-    before: Place | None,
     numbered: Numbered,
     path: Path,
 ) -> None:
+    """Let a shard take a step, from what is shared at first or from the files of a round."""
     s, shard = numbered
-    held = None
-    if before is not None:
-        held = _part(load_arrays(before / f"part-{s:05d}.npz"), "state")
+    if isinstance(known, dict):
+        held, shared = None, known
+    else:
+        held = load_arrays(known / f"part-{s:05d}.npz", "state/")
+        shared = load_arrays(known.with_suffix(".npz"), "shared/")
     state, message = step(shard, held, shared, number)
     kept = {f"state/{name}": array for name, array in state.items()}
     write(path, kept | {f"message/{name}": array for name, array in message.items()})
-
-
-def _part(arrays: Arrays, kind: str) -> Arrays:
-    return {
-        name.partition("/")[2]: array
-        for name, array in arrays.items()
-        if name.startswith(f"{kind}/")
-    }
 
 
 def _forget(old: Place) -> None:

@@ -120,7 +120,7 @@ class Service(Starlette):
         lists = KeptLists(completer, store, settings)
         self.changes = Changes(completer, store, self.journal, lists, self.bounds)
         fitted, completer = completer, self.changes.completer
-        arm = _arm(settings)
+        arm = arm_of(settings)
         self.recorder: Recorder | None = None
         if settings.record:
             self.recorder = Recorder(
@@ -224,7 +224,8 @@ class Service(Starlette):
                     await asyncio.sleep(0.01)
 
 
-def _arm(settings: Settings) -> Arm | None:
+def arm_of(settings: Settings) -> Arm | None:
+    """Return the arm that all compositions belong to; InputError if a trial cannot be like that."""
     if settings.control and (not settings.record or settings.arm or settings.control >= 1):
         raise InputError(
             f"control is {settings.control}: it takes record, no arm, and a share below 1."

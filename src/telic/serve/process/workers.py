@@ -18,6 +18,8 @@ from pathlib import Path
 
 from telic.completion import Completer
 from telic.errors import InputError, TelicError
+from telic.serve.app import arm_of
+from telic.serve.callers.access import Access
 from telic.serve.operation.logs import log_config
 from telic.serve.operation.metrics import FOLDER, mark_process_dead
 from telic.serve.operation.settings import Settings
@@ -59,6 +61,8 @@ def run_workers(
         raise InputError("several workers need a POSIX system. Leave --workers out.")
     logging.config.dictConfig(log_config(settings))
     # What is wrong is said once, here, and not by each of them.
+    Access(settings)
+    arm_of(settings)
     Store(settings.database, Completer.load(model)).close()
     with (
         listen(settings) as listener,

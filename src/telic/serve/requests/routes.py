@@ -91,7 +91,7 @@ class Addresses:
         caller = self._caller(request)
         given = await inputs.json_object(request, self.settings)
         query = inputs.required(given, "query", self.settings.max_query)
-        user = caller.user if "user" not in given else None
+        user = caller.user if given.get("user") is None else None
         user = caller.names(user or inputs.required(given, "user", self.settings.max_id))
         composition = inputs.required(given, "composition", self.settings.max_id)
         outcome = await self.desk.submit(query, user, composition)
