@@ -19,7 +19,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from telic.errors import InputError
 from telic.serve import serving
-from telic.serve.http.connections import LOG_SECONDS, Connection, Connections, reserve_files
+from telic.serve.http.connections import (
+    LOG_SECONDS,
+    SMALL,
+    Connection,
+    Connections,
+    _Begun,
+    _finish,
+    reserve_files,
+)
 from telic.serve.operation.metrics import Metrics
 from telic.serve.process.server import _server
 from telic.serve.process.workers import _Worker
@@ -113,6 +121,134 @@ def test_a_request_that_does_not_come_to_its_end_is_cut(limited, sent, caplog):
         assert connections.cut == {"slow request": 1}
         assert ask() == 200
     assert not failures(caplog)
+
+
+@pytest.fixture
+def tasks(monkeypatch):
+    """The addresses whose answers uvicorn makes a task for."""
+    made, start = [], HttpToolsProtocol._start_asgi_task
+
+    def note(self, cycle, app):
+        made.append(cycle.scope["path"])
+        start(self, cycle, app)
+
+    monkeypatch.setattr(HttpToolsProtocol, "_start_asgi_task", note)
+    return made
+
+
+KEYSTROKE = b"GET /suggest?q=%s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+POSTED = b"POST /suggest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+TYPED = b'{"q": "so", "user": "ada", "composition": "c"}'
+LONG = TYPED + b" " * SMALL
+
+
+def answers(connection, count):
+    """Read so many answers; give the status of each, and its JSON."""
+    stream, found = connection.makefile("rb"), []
+    for _ in range(count):
+        status = int(stream.readline().split()[1])
+        head = dict(line.rstrip().lower().split(b": ") for line in iter(stream.readline, b"\r\n"))
+        found.append((status, json.loads(stream.read(int(head.get(b"content-length", 0))) or "0")))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("packets", "by_tasks"),
+    [
+        ([KEYSTROKE % b"so"], []),
+        ([KEYSTROKE[:9], KEYSTROKE[9:] % b"so"], []),
+        ([POSTED + b"Content-Length: %d\r\n\r\n" % len(TYPED) + TYPED], []),
+        ([POSTED + b"Content-Length: %d\r\n\r\n" % len(TYPED), TYPED[:9], TYPED[9:]], []),
+        (
+            [POSTED + b"Transfer-Encoding: chunked\r\n\r\n2e\r\n" + TYPED, b"\r\n0\r\n\r\n"],
+            [],
+        ),
+        (
+            [POSTED + b"Content-Length: %d\r\n\r\n" % len(LONG), LONG[:-5], LONG[-5:]],
+            ["/suggest"],
+        ),
+    ],
+    ids=["whole", "in pieces", "posted", "posted in pieces", "chunked", "long"],
+)
+def test_a_keystroke_is_answered_without_a_task_once_it_is_there(limited, tasks, packets, by_tasks):
+    with limited() as (_, connect, connections):
+        connection = connect()
+        for packet in packets:
+            connection.sendall(packet)
+            time.sleep(0.02)
+        ((status, (query, *_)),) = answers(connection, 1)
+        assert (status, query, tasks) == (200, "so", by_tasks)
+        connection.sendall(KEYSTROKE % b"s")  # it is kept
+        assert answers(connection, 1)[0][1][0] == "s"
+        assert not connections.cut
+
+
+def test_keystrokes_of_one_packet_are_answered_in_order(limited):
+    typed = [b"s", b"so", b"sou", b"soup"] * 300  # one within the other would be too deep
+    other = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with limited() as (_, connect, _):
+        found = answers(connect(b"".join(KEYSTROKE % q for q in typed) + other), len(typed) + 1)
+        assert [body[0] for _, body in found[:-1]] == [q.decode() for q in typed]
+        assert found[-1] == (200, {"status": "ok"})
+
+
+def test_who_waits_to_send_a_keystroke_is_told_to(limited):
+    with limited() as (_, connect, _):
+        head = POSTED + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(TYPED)
+        connection = connect(head)
+        assert answers(connection, 1)[0][0] == 100
+        connection.sendall(TYPED)
+        assert answers(connection, 1)[0][1][0] == "so"
+
+
+def test_a_keystroke_that_is_too_long_is_refused_before_its_end(limited):
+    with limited() as (_, connect, _):
+        connection = connect(POSTED + b"Content-Length: 10000000\r\n\r\n" + b" " * 100_000)
+        assert answers(connection, 1)[0][0] == 413
+
+
+def test_what_has_begun_without_a_task_goes_on_in_one():
+    done = []
+
+    async def waits(future):
+        try:
+            done.append(await future)
+            done.append(await asyncio.sleep(0, "more"))
+        except ValueError as error:
+            done.append(str(error))
+        finally:
+            done.append("end")
+
+    async def ended(how):
+        future = asyncio.get_running_loop().create_future()
+        begun = waits(future)
+        task = asyncio.create_task(_finish(_Begun(begun, begun.send(None))))
+        await asyncio.sleep(0)
+        how(future, task)
+        return await asyncio.wait_for(asyncio.shield(task), 10)
+
+    asyncio.run(ended(lambda future, _: future.set_result("found")))
+    asyncio.run(ended(lambda future, _: future.set_exception(ValueError("failed"))))
+    assert done == ["found", "more", "end", "failed", "end"]
+
+    def cancelled_later(future, task):
+        future.set_result("found")
+        asyncio.get_running_loop().call_soon(task.cancel)
+
+    for cancelled in (lambda _, task: task.cancel(), cancelled_later):
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(ended(cancelled))
+    assert done[5:] == ["end", "found", "end"]
+
+
+def test_a_keystroke_before_what_is_no_http_counts_as_none(limited, monkeypatch):
+    answered = []
+    monkeypatch.setattr(Connection, "_answer_now", lambda *given: answered.append(given))
+    with limited() as (_, connect, _):
+        connection = connect(KEYSTROKE % b"s" + b"\x01\r\n\r\n")
+        assert answers(connection, 1)[0][0] == 400
+        assert ended(connection)
+    assert not answered
 
 
 def test_a_head_that_comes_a_byte_at_a_time_is_cut(limited):

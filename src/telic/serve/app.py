@@ -18,7 +18,7 @@ from telic.errors import InputError
 from telic.serve.callers.access import Access
 from telic.serve.callers.hosts_and_origins import Guard, Hosts, checked_name
 from telic.serve.callers.user_ids import tenant_of
-from telic.serve.http.connections import Connections
+from telic.serve.http.connections import KEYSTROKES, Connections
 from telic.serve.http.errors import on_crash, on_http_error, on_no_store
 from telic.serve.http.padding import padding
 from telic.serve.operation.metrics import Metrics
@@ -169,7 +169,7 @@ class Service(Starlette):
         status, began, path = 500, time.perf_counter(), scope["path"]
         self._under_way += 1
         try:
-            if path == "/suggest" and scope["method"] in ("GET", "POST"):
+            if path == KEYSTROKES and scope["method"] in ("GET", "POST"):
                 status = await self.keystroke.answer(scope, receive, send)
                 return
 

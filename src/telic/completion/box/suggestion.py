@@ -66,7 +66,7 @@ class Suggestion:
         return self._keystroke.explain(self.static_position - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen would cost as much as all the rest of making one
 class Keystroke:
     """The candidates of one keystroke in the static order, and what moves them."""
 

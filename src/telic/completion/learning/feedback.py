@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from telic.completion.engine.array_kernels import copy_into, joined_texts
+from telic.completion.engine.front_coding import gather
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -149,6 +150,12 @@ def keep_list(lists, at, shown, dwell, prefix, texts):
 
 
 @kernel
+def keep_phrases(lists, at, shown, dwell, prefix, strings, n):
+    """Do as `keep_list` for phrases of a catalogue of n: one call from Python, not two."""
+    keep_list(lists, at, shown, dwell, prefix, gather(strings, n, shown))
+
+
+@kernel
 def read_lists(lists, count, previous, wanted, out):
     """Write the features of every wanted suggestion as `observe_list` adds them up."""
     numbers, at_words, dwells, lasts = lists
@@ -163,8 +170,10 @@ def read_lists(lists, count, previous, wanted, out):
 
 
 @kernel
-def weigh_rows(rows, relevance, scales, weights, columns, parts, added):
-    """Fill the columns of rows of features (see `FeedbackDesign`), their parts and the sums."""
+def weigh_lists(lists, count, previous, wanted, relevance, scales, weights, out):
+    """Fill what `Feedback.weighed` returns of the lists that were shown."""
+    rows, columns, parts, added = out
+    read_lists(lists, count, previous, wanted, rows)
     caps, deviations, bound = scales
     d = len(deviations)
     for j in range(len(rows)):
@@ -232,24 +241,19 @@ class Feedback:
         texts : list of bytes
             Folded UTF-8 text of each suggestion in `shown`.
         """
-        self._keep(prefix, shown, dwell, joined_texts(texts))
+        self._make_room(len(shown))
+        typed, numbers = np.frombuffer(prefix, np.uint8), np.asarray(shown, np.int32)
+        keep_list(self._lists, self._count, numbers, float(dwell), typed, joined_texts(texts))
+        self._count += 1
 
     def observe_phrases(
         self, prefix: bytes, shown: list[int] | np.ndarray, *, dwell: float, index: "PrefixIndex"
     ) -> None:
         """As `observe`, for phrases of a catalogue, which are numbered by its ids."""
-        self._keep(prefix, shown, dwell, index.folded_texts(shown))
-
-    def _keep(
-        self,
-        prefix: bytes,
-        shown: list[int] | np.ndarray,
-        dwell: float,
-        texts: tuple[np.ndarray, np.ndarray],
-    ) -> None:
         self._make_room(len(shown))
         typed, numbers = np.frombuffer(prefix, np.uint8), np.asarray(shown, np.int32)
-        keep_list(self._lists, self._count, numbers, float(dwell), typed, texts)
+        at, n = self._count, len(index)
+        keep_phrases(self._lists, at, numbers, float(dwell), typed, index.strings, n)
         self._count += 1
 
     def features(self, wanted: list[int] | np.ndarray) -> np.ndarray:
@@ -271,15 +275,22 @@ class Feedback:
         The same as `features`, `FeedbackDesign.columns` and `FeedbackDesign.parts` would give one
         after the other. Without weights there are no products.
         """
-        features = self.features(wanted)
-        n, d = features.shape
-        columns = np.empty((n, d + design.learn_relevance))
-        parts, added = np.empty_like(columns), np.empty(n)
+        n, width = len(wanted), len(FEATURES) + design.learn_relevance
         given = _NO_WEIGHTS if weights is None else weights
-        if len(given) not in (0, columns.shape[1]):  # the kernel looks at no bounds
-            raise ValueError(f"{len(given)} weights for {columns.shape[1]} columns")
-        scales = design.caps, design.deviations, design.bound
-        weigh_rows(features, relevance, scales, given, columns, parts, added)
+        if len(given) not in (0, width):  # the kernel looks at no bounds
+            raise ValueError(f"{len(given)} weights for {width} columns")
+        features, (columns, parts) = np.empty((n, len(FEATURES))), np.empty((2, n, width))
+        added = np.empty(n)
+        weigh_lists(
+            self._lists,
+            self._count,
+            self.previous,
+            np.asarray(wanted, np.int32),
+            relevance,
+            (design.caps, design.deviations, design.bound),
+            given,
+            (features, columns, parts, added),
+        )
         if weights is None:
             return features, columns, None, None
         return features, columns, parts, added

@@ -31,8 +31,13 @@ def parameters(query_string: bytes, settings: Settings) -> dict[str, str]:
     given = query_string.decode("latin-1")
     parts = [part.partition("=") for part in given.split("&") if part]
     if "%" in given or "+" in given:
-        return {unquote_plus(name): unquote_plus(value) for name, _, value in parts}
+        return {_unquoted(name): _unquoted(value) for name, _, value in parts}
     return {name: value for name, _, value in parts}
+
+
+def _unquoted(part: str) -> str:
+    # Most parts have nothing to unquote, which is found out in a tenth of the time.
+    return unquote_plus(part) if "%" in part or "+" in part else part
 
 
 async def json_object(request: Request, settings: Settings) -> dict[str, Any]:

@@ -217,7 +217,8 @@ class Desk:
             numbers, index = shown, self._compositions.completer.index
         else:
             numbers, index = shown.numbers, shown.keystroke.completer.index
-            beyond = [number for number in numbers if number >= len(index)]
+            size = len(index)
+            beyond = [number for number in numbers if number >= size]
             others = {number: _written(shown.texts_of([number])[0]) for number in beyond}
         known = self._written(index).of([number for number in numbers if number not in others])
         written = [others.get(number) or known[number] for number in numbers]
