@@ -105,12 +105,12 @@ class Report:
     def text(self, paragraph: str) -> None:
         """Add a paragraph."""
         self._parts.append(f"<p>{escape(paragraph)}</p>")
-        self._markdown.append(paragraph)
+        self._markdown.append(_plain(paragraph))
 
     def note(self, paragraph: str) -> None:
         """Add a paragraph that must not be overlooked: a limit, a simulation, an assumption."""
         self._parts.append(f'<p class="note">{escape(paragraph)}</p>')
-        self._markdown.append(f"**{paragraph}**")
+        self._markdown.append(f"**{_plain(paragraph)}**")
 
     def table(self, table: Table, *, folded: bool = False) -> None:
         """Add a table; a `folded` one shows its title only, until the reader opens it."""
@@ -197,3 +197,8 @@ class Report:
         with atomic_path(path) as temporary:
             text = self.markdown(path.stem) if as_markdown else self.html()
             temporary.write_text(text, encoding="utf-8")
+
+
+def _plain(paragraph: str) -> str:
+    """Return a paragraph in Markdown, whose asterisks, as in P*, are no marks."""
+    return paragraph.replace("*", r"\*")

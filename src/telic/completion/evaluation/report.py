@@ -280,7 +280,7 @@ def apps_report(rows: Rows, *, simulated: bool) -> Report:
 def add_apps(report: Report, rows: Rows, *, simulated: bool) -> None:
     """Add what apps are worth to a report."""
     if simulated:
-        report.note("SIMULATED people and phones: see docs/measured/data-card-phones.md.")
+        report.note("SIMULATED people and phones: a data card in the documentation describes them.")
     report.section("Variants against Standard")
     report.text(WHAT_IS_RANKED)
     if any(row["protocol"] == CAREFUL.name for row in rows):

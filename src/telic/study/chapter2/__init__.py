@@ -69,7 +69,7 @@ def study(
         "Chapter 2 on simulated typists",
         lead=f"The simulated log has {users} typists with {compositions} compositions each "
         f"{'over the world’s places' if catalogue is None else 'over the phrases given'} "
-        "(docs/measured/data-card-typists.md). telic.completion.Protocol explains the protocols "
+        "(a data card describes them). telic.completion.Protocol explains the protocols "
         "“careful” and “paper”; “paper” trains on the union of candidates and submitted query, and "
         "tests on the candidates alone.",
     )

@@ -115,7 +115,7 @@ def study(
     report.section("Apps that were opened before (simulated)")
     report.text(
         f"Simulated: {users // 2} phones with {compositions} compositions each "
-        "(docs/measured/data-card-phones.md), of which half are caused by an app: one that was "
+        "(a data card describes them), of which half are caused by an app: one that was "
         "opened in the half hour before, or one that is installed. Apps are a group of signals; "
         "what is installed is not."
     )
