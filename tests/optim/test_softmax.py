@@ -1,6 +1,7 @@
 """Several classes at once: the objective, its certificate, and the estimator."""
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,8 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from telic.errors import InputError
-from telic.optim import ElasticNetClassifier, ElasticNetClassifierCV
+from telic.optim import ElasticNetClassifier, ElasticNetClassifierCV, softmax_newton
+from telic.optim.penalties import ElasticNet
 from telic.optim.softmax import make_softmax_problem
+from telic.optim.softmax_lbfgs import descend_ridge
 from telic.optim.softmax_newton import (
     _extrapolate,
     _intercepts_alone,
@@ -471,3 +474,82 @@ def test_a_warm_start_on_a_constant_feature_is_left(grouped, value):
     found = solve_softmax(problem, tol=1e-7, max_passes=400, start=start)
     assert found.converged
     assert (found.coef[:, 0] == 0.0).all()
+
+
+def _wide(seed, *, fit_intercept=True, offset=None, held=np.asarray, spread=0.0, shift=0.0):
+    """A ridge of more numbers than small problems have, and far too dear for Newton's models."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(150, 120)) * 10.0 ** rng.uniform(-spread, spread, 120) + shift
+    labels = rng.permutation(np.arange(150) % 3)
+    return make_softmax_problem(
+        *(held(X), labels),
+        l1=0.0,
+        l2=1e-3,
+        sample_weight=rng.random(150) + 0.1,
+        fit_intercept=fit_intercept,
+        offset=None if offset is None else rng.normal(size=(150, 3)) * offset,
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"fit_intercept": False},
+        {"offset": 3.0},
+        {"held": sparse.csr_matrix},
+        {"spread": 2.0},
+        {"shift": 1.0},
+    ],
+    ids=["plain", "no intercept", "offset", "sparse", "scales", "off centre"],
+)
+def test_a_ridge_is_brought_to_its_gap_by_lbfgs(monkeypatch, options):
+    problem = _wide(0, **options)
+    alone, zero = _intercepts_alone(problem)
+    newton = solve_softmax(problem, tol=1e-12, max_passes=1e5)  # it is small for the rule
+    nothing = np.zeros((3, 120))
+    W, _, z, passes = descend_ridge(
+        *(problem, nothing, alone), gap=1e-6 * zero, max_passes=1e4, patience=1e4
+    )
+    p = np.empty_like(z)
+    objective = problem.risk(z, p) + problem.value(W)
+    gap = objective - problem.lower_bound(p, problem.back(p))
+    assert 0 <= gap <= 1e-6 * zero + 1e-15
+    assert newton.objective - 1e-12 <= objective <= newton.objective + gap
+    # The gap that it stops at is that of the gradient.
+    slopes = problem.back(p) - problem.own + problem.penalty.l2 * W
+    assert gap == pytest.approx((slopes**2).sum() / (2 * problem.penalty.l2), rel=1e-6, abs=1e-15)
+    monkeypatch.setattr(softmax_newton, "_SMALL", 0)
+    found = solve_softmax(problem, tol=1e-6, max_passes=1e4)
+    assert (found.passes, len(found.history)) == (passes + 2, 1)
+
+
+def test_lbfgs_gives_up_and_newtons_models_go_on(monkeypatch):
+    problem = _wide(1, spread=2.0)
+    alone, zero = _intercepts_alone(problem)
+    _, _, _, passes = descend_ridge(
+        *(problem, np.zeros((3, 120)), alone), gap=1e-12 * zero, max_passes=1e4, patience=1.0
+    )
+    assert 2 * 21 <= passes <= 2 * 30
+    _, _, _, passes = descend_ridge(
+        *(problem, np.zeros((3, 120)), alone), gap=1e-12 * zero, max_passes=20, patience=1e4
+    )
+    assert 20 <= passes <= 24
+    monkeypatch.setattr(softmax_newton, "_SMALL", 0)
+    monkeypatch.setattr(softmax_newton, "_cost_of_models", lambda problem: -10.0)
+    found = solve_softmax(problem, tol=1e-10, max_passes=1e4)
+    assert found.converged
+    assert len(found.history) > 1
+
+
+@pytest.mark.parametrize("l2", [10.0, 1e-3], ids=["strong", "weak"])
+def test_diagonal_models_are_tried_before_lbfgs(monkeypatch, l2):
+    problem = replace(_wide(2), penalty=ElasticNet(0.0, l2))
+    monkeypatch.setattr(softmax_newton, "LARGEST", 1)
+    monkeypatch.setattr(softmax_newton, "_SMALL", 0)
+    asked = []
+    monkeypatch.setattr(
+        softmax_newton, "descend_ridge", lambda *a, **k: asked.append(1) or descend_ridge(*a, **k)
+    )
+    assert solve_softmax(problem, tol=1e-6, max_passes=1e4).converged
+    assert len(asked) == (l2 < 1)

@@ -109,7 +109,8 @@ def test_the_same_report_as_markdown():
     report.table(Table("Two rows", {"a|b": "", "c": ".1f"}, [["x", 1.5], [None, 2]]))
     report.figure(figure(), "A line")
     assert report.markdown("drawn") == (
-        "# A title\n\nWhat it is.\n\n## Numbers\n\n**Simulated: P\\* is 2 \\* 3.**\n\n*Two rows*\n\n"
+        "# A title\n\nWhat it is.\n\n## Numbers\n\n**Simulated: P\\* is 2 \\* 3.**\n\n"
+        "*Two rows*\n\n"
         "| a\\|b | c |\n| --- | ---: |\n| x | 1.5 |\n| — | 2.0 |\n\n"
         "![A line](drawn/1.svg)\n\n*A line*\n"
     )

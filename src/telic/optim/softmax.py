@@ -47,8 +47,9 @@ class SoftmaxProblem:
 
     def predict(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Scores of all rows without the offset, shape (n, K)."""
-        z = np.asarray(self.design.matrix @ W.T, dtype=np.float64)
-        return np.ascontiguousarray(z + b)
+        z = np.ascontiguousarray(self.design.matrix @ W.T, dtype=np.float64)
+        z += b
+        return z
 
     def risk(self, z: np.ndarray, p: np.ndarray) -> float:
         """Loss of the scores; p takes the probabilities."""
@@ -153,6 +154,31 @@ def make_softmax_problem(
         centres=centres.astype(np.float64),
         offset=offset,
     )
+
+
+def best_intercepts(
+    problem: SoftmaxProblem, z: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return the intercepts that are best beside scores z, and the loss; without any, b is."""
+    p, moved = np.empty_like(z), np.empty_like(z)
+    risk = problem.risk(z + b, p)
+    for _ in range(100 if problem.fit_intercept else 0):
+        mean = problem.mass @ p
+        if np.abs(mean - problem.shares).max() <= 1e-12:
+            break
+        curved = np.diag(mean) - p.T @ (p * problem.mass[:, None])
+        # Newton's step, or where it overshoots that of iterative scaling, which never does.
+        for move in (
+            np.linalg.lstsq(curved, problem.shares - mean)[0],
+            np.log(problem.shares) - np.log(np.maximum(mean, 1e-300)),
+        ):
+            lower = problem.risk(z + b + move, moved)
+            if lower < risk:
+                break
+        else:
+            break  # Only rounding is left.
+        b, p, moved, risk = b + move, moved, p, lower
+    return b, risk
 
 
 @kernel(error_model="numpy", fastmath=SUMS)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 from scipy.linalg import qr
@@ -18,7 +19,8 @@ from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.penalties import ElasticNet, soft
 from telic.optim.problem import Problem
 from telic.optim.recentring import exact_intercept
-from telic.optim.softmax import SoftmaxProblem
+from telic.optim.softmax import SoftmaxProblem, best_intercepts
+from telic.optim.softmax_lbfgs import descend_ridge
 
 LARGEST = 40_000_000
 """Numbers that the models of all classes may hold; beyond it they know the diagonal only."""
@@ -28,6 +30,10 @@ _MEMORY = 5
 """Steps between two extrapolations, as in Bertrand and Massias (2021)."""
 _STALE = 8
 """Steps after which slow models are formed anew."""
+_SMALL = 50_000
+"""Numbers of the data, times the classes, below which L-BFGS takes longer than Newton's models."""
+_FIRST = 4
+"""Steps by diagonal models before L-BFGS: under a strong penalty they are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,8 @@ def solve_softmax(
     a model of each class of its own, up to twice as curved as that class alone, bounds them all.
     Each is minimised by coordinate descent on the Gram matrix of a sample of the rows; a line
     search makes up for what the sample missed, and every five steps Anderson's extrapolation, kept
-    where it lowers the objective, for what the classes do not know of each other.
+    where it lowers the objective, for what the classes do not know of each other. A ridge is
+    brought there by L-BFGS, unless that takes longer than the models.
 
     Parameters
     ----------
@@ -82,7 +89,7 @@ def solve_softmax(
     lower, history = -np.inf, []
     slope0 = np.nan
     converged = False
-    for gradient, read in _steps(problem, state):
+    for gradient, read in _way(problem, state, tol * zero, max_passes - passes):
         passes += read
         objective = state.risk + problem.value(state.W)
         if bounded:
@@ -130,6 +137,23 @@ def softmax_path(
         yield result
 
 
+def _begins_smoothly(problem: SoftmaxProblem) -> bool:
+    """Whether L-BFGS is tried: on ridges that are not small."""
+    size = problem.design.n * problem.design.d * problem.classes
+    return problem.penalty.l1 == 0 < problem.penalty.l2 and size >= _SMALL
+
+
+def _cost_of_models(problem: SoftmaxProblem) -> float:
+    """Gradients that could be computed while Newton's models are formed once."""
+    n, d = problem.design.n, problem.design.d
+    return np.inf if _knows_little(problem) else min(n, _ROWS * d) * d / (4 * n)
+
+
+def _knows_little(problem: SoftmaxProblem) -> bool:
+    """Whether the models would be too large, and are diagonals."""
+    return problem.classes * problem.design.d**2 > LARGEST
+
+
 def _rows_span_less(problem: SoftmaxProblem) -> bool:
     """Whether the optimum, a combination of few dense rows, is found sooner by their products."""
     n, d = problem.design.n, problem.design.d
@@ -172,25 +196,7 @@ def _intercepts_alone(problem: SoftmaxProblem) -> tuple[np.ndarray, float]:
     offset = problem.offset
     if offset is None:
         return b, float(-(shares * b).sum() + np.log(np.exp(b).sum()))
-    p, moved = np.empty_like(offset), np.empty_like(offset)
-    risk = problem.risk(offset + b, p)
-    for _ in range(100 if problem.fit_intercept else 0):
-        mean = problem.mass @ p
-        if np.abs(mean - shares).max() <= 1e-12:
-            break
-        curved = np.diag(mean) - p.T @ (p * problem.mass[:, None])
-        # Newton's step, or where it overshoots that of iterative scaling, which never does.
-        for move in (
-            np.linalg.lstsq(curved, shares - mean)[0],
-            np.log(shares) - np.log(np.maximum(mean, 1e-300)),
-        ):
-            lower = problem.risk(offset + b + move, moved)
-            if lower < risk:
-                break
-        else:
-            break  # Only rounding is left.
-        b, p, moved, risk = b + move, moved, p, lower
-    return b, risk
+    return best_intercepts(problem, offset, b)
 
 
 def _for_the_data(problem: SoftmaxProblem, state: "_State") -> tuple[np.ndarray, float]:
@@ -310,10 +316,31 @@ def _shrunk(at: np.ndarray, cut: np.ndarray) -> np.ndarray:
     return at * (np.maximum(norms - cut, 0.0) / np.where(norms > 0.0, norms, 1.0))
 
 
+def _way(
+    problem: SoftmaxProblem, state: _State, gap: float, most: float
+) -> Iterator[tuple[np.ndarray, float]]:
+    """Yield as `_steps` does, after L-BFGS where it is tried."""
+    steps, read = _steps(problem, state), 0.0
+    if _begins_smoothly(problem):
+        if _knows_little(problem):
+            yield from islice(steps, _FIRST)
+        W, b, z, read = descend_ridge(
+            *(problem, state.W, state.b),
+            gap=gap,
+            max_passes=most,
+            patience=50 + 5 * _cost_of_models(problem),
+        )
+        state.try_at(problem, W, b, z, state.risk + problem.value(state.W))
+        steps = _steps(problem, state)
+    for gradient, passes in steps:
+        yield gradient, passes + read
+        read = 0.0
+
+
 def _steps(problem: SoftmaxProblem, state: _State) -> Iterator[tuple[np.ndarray, float]]:
     """Yield the gradient of the loss at each state, and the passes over the data it took."""
     n, d = problem.design.n, problem.design.d
-    models = _Models(problem, min(n, _ROWS * d), problem.classes * d * d <= LARGEST)
+    models = _Models(problem, min(n, _ROWS * d), not _knows_little(problem))
     bend, age, last, slow = 1.2, 0, np.inf, True
     trail: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     while True:
