@@ -76,6 +76,25 @@ def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, ur
     queue.close()
 
 
+def test_what_raises_no_alarm_any_longer_is_explained(log, nothing, tmp_path):
+    queue = ReviewQueue(f"sqlite:///{tmp_path}/review.sqlite")
+    raised = np.zeros(len(log.access_user), dtype=bool)
+    raised[:4] = True
+    before = replace(
+        judge(log, nothing), declared=np.where(raised, 0.5, 2.0), practised=np.where(raised, 0.5, 2)
+    )
+    assert queue.add(log, nothing, before, name="log", limit=10) == (4, 0, 0)
+    one, *_ = (alarm["alarm"] for alarm in queue.alarms())
+    queue.move(one, "confirmed", by="ann")
+    now = replace(before, declared=np.full(len(raised), 2.0))  # everybody declares a code by now
+    assert queue.add(log, nothing, now, name="log", limit=10) == (0, 3, 1)
+    assert queue.counts() == {"open": 0, "explained": 3, "confirmed": 1, "closed": 0}
+    because = {alarm["because"] for alarm in queue.alarms(state="explained")}
+    assert because == {"the declared specialty covers a diagnosis"}
+    assert queue.add(log, nothing, before, name="log", limit=10) == (0, 3, 1)  # open again
+    queue.close()
+
+
 def test_only_moves_that_make_sense_are_taken(log, nothing, tmp_path):
     queue = ReviewQueue(f"sqlite:///{tmp_path}/review.sqlite")
     queue.add(log, nothing, judge(log, nothing), name="log", limit=1)

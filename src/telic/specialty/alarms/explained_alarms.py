@@ -21,6 +21,7 @@ from telic.specialty.log.access_log import AccessLog
 from telic.specialty.pseudonyms import Pseudonyms
 from telic.specialty.small_cells import SMALL_CELL
 
+DECLARED = "the declared specialty covers a diagnosis"
 COLLEAGUES = "people whom the user works with opened the same record"
 STATUS = ("all", "open", "explained")
 """Which alarms a queue holds."""
@@ -149,7 +150,8 @@ def lines(
     ----------
     log, discovery, alerts
     accesses : ndarray of int
-        What to describe, such as the first of ``alerts.queue()``.
+        What to describe, such as the first of ``alerts.queue()``. One that raises no alarm is
+        explained: by the declared specialty.
     pseudonyms : Pseudonyms or None
         None shows the log's own user ids.
 
@@ -160,7 +162,10 @@ def lines(
     """
     explained = alerts.explained[accesses]
     by_practice = alerts.by_practice[accesses]
-    for a, status, practice in zip(accesses, explained, by_practice, strict=True):
+    covered = ~alerts.raised[accesses]
+    for a, status, practice, declared in zip(
+        accesses, explained | covered, by_practice, covered, strict=True
+    ):
         user = str(log.users[log.access_user[a]])
         k = int(alerts.specialty[a])
         found = discovery.specialties[k] if k >= 0 else None
@@ -175,6 +180,8 @@ def lines(
             "status": "explained" if status else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
             if practice
+            else DECLARED
+            if declared
             else COLLEAGUES
             if status
             else "neither the declared nor a de facto specialty covers a diagnosis",

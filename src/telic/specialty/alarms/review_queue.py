@@ -45,7 +45,7 @@ from telic.specialty.pseudonyms import Pseudonyms
 
 STATES = {
     "open": "nothing explains the access yet",
-    "explained": "a specialty, colleagues or a person explain it",
+    "explained": "a specialty, colleagues or a person explain it, or it is no alarm any longer",
     "confirmed": "a person found that there was no reason for it",
     "closed": "dealt with",
 }
@@ -93,7 +93,7 @@ class Added(NamedTuple):
 
     new: int
     changed: int
-    """Were there and are explained now, or open again."""
+    """Were there and are explained now, as those that raise no alarm any longer, or open again."""
     kept: int
     """Were there and stay as they are."""
 
@@ -147,13 +147,18 @@ class ReviewQueue:
             Open alarms to bring in, least covered first.
         """
         queue = alerts.queue("open")
-        first, rest = queue[:limit], np.concatenate([queue[limit:], alerts.queue("explained")])
         names = Pseudonyms(self._key)
         with self._transaction() as connection:
             wanted = select(_ALARMS.c.alarm, _ALARMS.c.state, _ALARMS.c.decided)
             there = {alarm: known for alarm, *known in connection.execute(wanted)}
-            asked = {self._alarm(log, a): int(a) for a in first}
+            asked = {self._alarm(log, a): int(a) for a in queue[:limit]}
             if there:
+                # What raises no alarm any longer, as of users who declare a code by now, is there
+                # too; most accesses are of users who never had one.
+                users = set(connection.scalars(select(_ALARMS.c.user).distinct()))
+                known_user = np.array([names(str(user)) in users for user in log.users])
+                accesses = np.flatnonzero(known_user[log.access_user])
+                rest = np.setdiff1d(accesses, queue[:limit])
                 ids = ((self._alarm(log, a), int(a)) for a in rest)
                 asked |= {alarm: a for alarm, a in ids if alarm in there}
             described = lines(
