@@ -29,6 +29,7 @@ from telic.specialty.discovery.practice_mixture import (
     Practices,
     held_up,
     members,
+    merge,
     profiles_of,
     refine,
     shares,
@@ -192,6 +193,27 @@ def test_the_truth_stays_where_it_starts_and_profiles_lose_everybodys_work(hospi
         raw = table[users].sum(axis=0) / table[users].sum()
         mix = found.profile[-1]
         assert np.abs(found.profile[k] - mix).sum() > 1.2 * np.abs(raw - mix).sum()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_practice_that_is_cut_in_two_is_joined_again_and_no_other(family):
+    hospital = simulate_family(family, 6)
+    units, n = units_of(hospital.log), hospital.plan.practices
+    true = refine(units, hospital.practice, n)
+    assert merge(units, true) is true
+    largest = true.sizes.argmax()
+    cut = true.member.copy()
+    cut[np.flatnonzero(cut == largest)[::2]] = n
+    # The halves may have any numbers, and there may be a practice without members.
+    for order in (np.arange(n + 2), np.arange(n + 2)[::-1]):
+        member = np.where(cut >= 0, order[cut], -1)
+        joined = merge(units, Practices(profiles_of(units, member, n + 2), member))
+        assert len(joined.sizes) == n + 1
+        both = np.stack([true.member, joined.member])[:, joined.member >= 0]
+        (old, new), count = np.unique(both, axis=1, return_counts=True)
+        together = [new[old == k][count[old == k].argmax()] for k in range(n)]
+        assert len(set(together)) == n  # every practice is one, and a different one
+        assert count[(old == largest) & (new == together[largest])] > 0.8 * true.sizes[largest]
 
 
 def test_a_group_that_does_not_show_on_other_patients_is_dropped(hospital, units):

@@ -24,6 +24,7 @@ from telic.specialty.discovery.practice_mixture import (
     ONE_THREAD,
     Practices,
     held_up,
+    merge,
     refine,
     shares,
 )
@@ -143,7 +144,8 @@ def group_by_residuals(
 
     @ONE_THREAD  # again: OpenMP's limit is one of the thread that sets it
     def run(n_clusters: int, seed: int) -> tuple[np.ndarray, Practices]:
-        practices = refine(units, directions(found, n_clusters, seed), n_clusters)
+        start = directions(found, n_clusters, seed)
+        practices = merge(units, refine(units, start, n_clusters))
         shown = held_up(units, practices, np.random.default_rng(seed))
         progress(f"{n_clusters} practices")
         member, cluster = practices.member, np.full(len(log.users), -1)
@@ -162,7 +164,7 @@ def group_by_residuals(
 
     return Grouping(
         cluster,
-        n,
+        len(practices.profile) - 1,
         restarts=[one for one, _ in others[: restarts - 1]],
         sizes=[one for one, _ in others[restarts - 1 :]],
         by_month=by_month,

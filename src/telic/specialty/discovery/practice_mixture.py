@@ -26,6 +26,9 @@ SHRINK = 50.0
 EM_STEPS = 40
 ROUNDS = 8
 """Rounds of profiles and members, at most."""
+ONE_PRACTICE = 0.7
+"""Practices that deviate from everybody's work in directions nearer than this (cosine) are one, cut
+in two because more are looked for than there are."""
 HALVINGS = 3
 """Times that the patients are halved at random; a practice must show in most of the halves."""
 SHOWN_SHARE = 0.3
@@ -129,6 +132,31 @@ def refine(units: Units, member: np.ndarray, n_practices: int) -> Practices:
         if (member == before).all():
             break
     return Practices(profile, member)
+
+
+def merge(units: Units, found: Practices) -> Practices:
+    """Join practices that are one, the most alike first, and refine what is joined."""
+    while len(found.sizes) > 1:
+        alike = np.triu(_alike(found), 1)
+        one, other = np.unravel_index(alike.argmax(), alike.shape)
+        if alike[one, other] <= ONE_PRACTICE:
+            break
+        member = np.where(found.member == other, one, found.member)
+        found = refine(units, member - (member > other), len(alike) - 1)
+    return found
+
+
+def _alike(found: Practices) -> np.ndarray:
+    """Cosine between how two practices deviate from everybody's work; 0 for one without members.
+
+    A diagnosis's deviation is measured in standard deviations of a count, as in residuals.
+    """
+    profile, mix = found.profile[:-1], found.profile[-1]
+    deviation = np.divide(profile - mix, np.sqrt(mix), out=np.zeros_like(profile), where=mix > 0)
+    deviation[found.sizes == 0] = 0.0
+    length = np.linalg.norm(deviation, axis=1, keepdims=True)
+    deviation /= np.maximum(length, np.finfo(float).tiny)
+    return deviation @ deviation.T
 
 
 def profiles_of(units: Units, member: np.ndarray, n_practices: int) -> np.ndarray:
