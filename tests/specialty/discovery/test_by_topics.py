@@ -128,6 +128,14 @@ def test_a_cluster_without_a_practice_of_its_own_is_not_reported(log):
     assert _describe(log, grouping(log, np.arange(30) % 2)) == {}
 
 
+def test_a_practice_of_most_users_is_reported_where_one_may_be_so_large(log):
+    cluster = np.where(np.arange(30) >= 12, 0, -1)  # with three fifths of the work, all lifts < 2
+    assert _describe(log, grouping(log, cluster)) == {}
+    (one,) = _describe(log, grouping(log, cluster), large=True).values()
+    assert one.diagnoses[0][1] < 2
+    assert _describe(log, grouping(log, np.arange(30) % 2), large=True) == {}
+
+
 def test_de_facto_specialties_come_first_then_the_largest():
     sizes, listed = [3, 9, 5, 7, 4], [None, "a", None, "b", None]
     cluster = np.repeat([-1, *range(5)], [2, *sizes])

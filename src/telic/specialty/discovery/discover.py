@@ -21,7 +21,8 @@ MEASURED = "measured"
 """For as many topics as there are practices beyond chance (`by_residuals.signal`)."""
 MIN_LIFT = 2.0
 """A cluster none of whose diagnoses has this lift is no practice, and is not reported either:
-PathSelClus's seeded clusters of cross-cutting codes are such."""
+PathSelClus's seeded clusters of cross-cutting codes are such. For "residuals" it is the lift beside
+the other users."""
 
 
 def discover(
@@ -152,7 +153,7 @@ def discover(
         grouping = group_by_seeds(
             log, paths=paths, view=view, free=free, seeds=seeds, assign=assign, **runs
         )
-    found = _describe(log, grouping, naming=naming, seed=seed)
+    found = _describe(log, grouping, naming=naming, seed=seed, large=method == "residuals")
     return _ordered(method, found, grouping)
 
 
@@ -170,8 +171,17 @@ def _months(
 
 
 def _describe(
-    log: AccessLog, grouping: Grouping, *, naming: str = "tested", seed: int = 0
+    log: AccessLog,
+    grouping: Grouping,
+    *,
+    naming: str = "tested",
+    seed: int = 0,
+    large: bool = False,
 ) -> dict[int, Specialty]:
+    """Describe clusters; `large` says that one may do half of the hospital's work.
+
+    Everybody's work is then mostly its own, and no lift reaches `MIN_LIFT` beside that.
+    """
     if (grouping.cluster < 0).all():
         return {}
     cluster = grouping.cluster
@@ -188,7 +198,10 @@ def _describe(
             continue
         own = counts[users].sum(axis=0)
         diagnoses = lifts(own, overall, log.diagnosed_patients(users))[:10]
-        if not diagnoses or diagnoses[0][1] < MIN_LIFT:
+        if not diagnoses:
+            continue
+        lift, work = diagnoses[0][1], own.sum() / overall.sum()
+        if (_beside_others(lift, work) if large else lift) < MIN_LIFT:
             continue
         named = [(str(log.codes[d]), lift) for d, lift in diagnoses]
         nearest, names = NAMINGS[naming](log.taxonomy, cluster, k, grouping.in_view)
@@ -210,6 +223,20 @@ def _describe(
             evidence=evidence_of(log.taxonomy, users, listed, float(share[k]), by_chance[:, k]),
         )
     return found
+
+
+def _beside_others(lift: float, share: float) -> float:
+    """Turn a lift into how many times as often as the others a group accesses a diagnosis.
+
+    `share` is the group's share of all accesses.
+
+    Examples
+    --------
+    >>> _beside_others(1.5, 0.5)
+    3.0
+    """
+    others = 1 - share * lift
+    return lift * (1 - share) / others if others > 0 else np.inf
 
 
 def _mean_overlap(users: np.ndarray, others: list[np.ndarray]) -> float | None:
