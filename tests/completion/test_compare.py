@@ -1,5 +1,6 @@
 """Two completers on one log: the measures by their definitions, and their intervals."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_a_composition_knows_what_was_submitted_before_it_began(tmp_path):
     found = walk(model, logged(slow, quick, after))
     assert found.rank.tolist() == [2, 2, 2, 1, 1], "the quick one, the slow one, the one after"
     assert walk(model, logged(quick, after)).rank.tolist() == [2, 1]
+
+
+def test_another_spelling_counts_whether_or_not_a_box_merges_spellings(tmp_path):
+    """A box with feedback keeps spellings apart: beside one of a list it must not look worse."""
+    merged = listing(tmp_path, Tea=1, ten=2)
+    log = logged(typed("tea", "t", "te", "tea"))
+    for model in (merged, replace(merged, merged=False)):
+        found = walk(model, log)
+        assert found.rank.tolist() == [2, 2, 1]
+        assert found.keystrokes.tolist() == [2]
 
 
 def test_what_no_list_has_costs_the_letters_that_were_left(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 from telic.completion.box.completer import Completer
 from telic.completion.box.composition import Composition
 from telic.completion.box.user_state import UserState
+from telic.completion.engine.folding import place_among
 from telic.completion.fit.tenants import name_in
 from telic.completion.learning.phone_ranker import Phone
 from telic.data.compositions import CompositionLog
@@ -25,7 +26,8 @@ class Walk:
     """What a completer would have suggested at every keystroke of a log."""
 
     rank: np.ndarray
-    """int32 (K,): place of what was submitted in the list at each keystroke; 0: not in it."""
+    """int32 (K,): place of what was submitted in the list at each keystroke, in its spelling or one
+    that folds alike, as a service counts it whether or not it merges spellings; 0: not in it."""
     keystrokes: np.ndarray
     """int32 (n,): keys by composition until the list had what was submitted, and one to take it. At
     most those that were typed and the characters that were left to type then."""
@@ -74,11 +76,10 @@ def walk(
         typing = typings.pop(c)
         first, end = int(log.keystroke_start[c]), int(log.keystroke_start[c + 1])
         query = log.phrases[log.query[c]]
-        wanted = typing.known_as(query)
         for k in range(first, end):
             at = (int(log.at[k]) - int(log.at[first])) / 1e6
             texts = typing.listed(log.prefixes[log.prefix[k]], at=at, show=show).texts()
-            rank[k] = texts.index(wanted) + 1 if wanted in texts else 0
+            rank[k] = place_among(query, texts) + 1
             typing.shown(
                 [log.phrases[q] for q in log.shown[log.list_start[k] : log.list_start[k + 1]]]
             )
