@@ -172,6 +172,18 @@ def test_the_command_says_where_a_table_is_none(changes, message, tmp_path, monk
     assert message in capsys.readouterr().err
 
 
+def test_a_folder_beside_what_was_exported_from_it_is_refused(tmp_path, monkeypatch, capsys):
+    """An older export of one arm would give what that arm did then twice its weight."""
+    for name, rows in (("old", [0]), ("all", [0, 1])):
+        pq.write_table(one_of_each_kind().take(rows), tmp_path / f"{name}.parquet")
+    paths = [str(tmp_path / "old.parquet"), str(tmp_path / "all.parquet")]
+    monkeypatch.setattr(sys, "argv", ["telic", "completion", "trial", *paths])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert "1 compositions are there twice" in capsys.readouterr().err
+
+
 def test_who_was_shown_no_list_typed_in_full():
     strokes = [[{"at": 0, "prefix": "te", "suggestions": None}]] * 3
     found = judge_trial(one_of_each_kind(keystrokes=strokes, selected=[None] * 3))

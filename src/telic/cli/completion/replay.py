@@ -70,6 +70,12 @@ def trial(
     refuse_twice(recorded)
     tables = [_recorded(path) for path in recorded]
     table = pa.concat_tables(tables, promote_options="default")
+    each = table.group_by(["composition", "user", "submitted_at"]).aggregate([])
+    if len(each) < len(table):
+        raise InputError(
+            f"{', '.join(map(str, recorded))}: {len(table) - len(each):,} compositions are there "
+            "twice, and would count twice. Name a folder or what was exported from it, not both."
+        )
     # A part of a log may have the columns of the whole and nothing in them.
     kinds = [name for name in ("arm", "teams") if name in table.column_names]
     filled = [name for name in kinds if table[name].null_count < len(table)]
