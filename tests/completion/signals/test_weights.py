@@ -97,6 +97,15 @@ def test_causes_that_are_there_are_found_and_others_stay_off(caused, lessons, ch
         assert said.startswith("on" if group in found.penalties else "off")
 
 
+def test_what_two_users_have_in_common_opens_no_gate():
+    """Two who gain alike do so by chance one time in four, and their spread tells nothing of it."""
+    few = Searches(searchers(replace(NOTHING, repeat=0.8), users=4, sessions=12, nouns=40, seed=1))
+    found = learn(few, lessons_of(few), choosing_moments(few), ("personal",))
+    assert found.gates["personal"].startswith("off: MRR +")
+    assert found.gates["personal"].endswith(", of too few users")
+    assert not found.penalties
+
+
 @pytest.mark.slow
 def test_without_causes_no_signal_is_worth_anything():
     searches = Searches(searchers(NOTHING, users=120, sessions=25, nouns=80, seed=4))

@@ -84,7 +84,8 @@ class Gate:
             Number of users.
         """
         own_bin = bin_of(prefix_length)
-        single = [_p_value(gain, user, own_bin == b) for b in range(len(PREFIX_BINS))]
+        parts = [own_bin == b for b in range(len(PREFIX_BINS))]
+        single = [p_of_gain(gain[rows], user[rows]) for rows in parts]
         p_values = _holm(np.array(single))
         bins = p_values <= LEVEL
         open_bins = bins[own_bin]
@@ -237,17 +238,17 @@ def _by_user(
     return mean, pooled / np.maximum(count, 1), count
 
 
-def _p_value(gain: np.ndarray, user: np.ndarray, rows: np.ndarray) -> float:
+def p_of_gain(gain: np.ndarray, user: np.ndarray) -> float:
     """One-sided p-value of a mean gain of zero or less, with users as the unit; NaN if none.
 
     So few users that the signs of their means say less than the t-test claims count by the signs:
     where gains and losses are equally likely, all n are gains with probability 2^-n.
     """
-    if not rows.any():
+    if not len(gain):
         return np.nan
-    test = paired_t_test(gain[rows], np.zeros(rows.sum()), user[rows])
+    test = paired_t_test(gain, np.zeros(len(gain)), user)
     one_sided = test.p_value / 2 if test.difference > 0 else 1 - test.p_value / 2
-    differ = np.count_nonzero(np.bincount(user[rows], gain[rows]))
+    differ = np.count_nonzero(np.bincount(user, gain))
     return float(np.maximum(one_sided, 0.5**differ))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from telic.choice import Choices, fit_pooled, gap_bound
 from telic.completion.learning.adaqac import BOUNDED
+from telic.completion.learning.do_no_harm import p_of_gain
 from telic.completion.learning.feedback import FEATURES as FED_BACK
 from telic.completion.learning.saturation import Saturation
 from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF, WIDTH
@@ -251,7 +252,8 @@ def learn(
 
     One group after the other takes the penalty with the largest mean reciprocal rank on the part of
     the log to choose by. Then a group, the one of least worth first, is switched off unless its
-    gain there over the fit without it is above zero with certainty: `LEVEL`, users as unit.
+    gain there over the fit without it is above zero with certainty: `LEVEL`, users as unit. As
+    `telic.completion.learning.do_no_harm.p_of_gain` has it, that takes five users who gain.
 
     Parameters
     ----------
@@ -270,6 +272,7 @@ def learn(
                 f"the log tells nothing of {group!r}, expected some of {', '.join(searches.groups)}"
             )
     unit = np.concatenate([searches.unit[moments.event] for moments in chosen_by])
+    unit = np.unique(unit, return_inverse=True)[1]
 
     def accuracy(fitted: SignalWeights) -> np.ndarray:
         return np.concatenate([fitted.ranks(moments) for moments in chosen_by])
@@ -283,23 +286,26 @@ def learn(
     while penalties:
         progress(f"worth of {', '.join(penalties)}")
         whole = accuracy(lessons.fit(penalties))
+        others = {group: accuracy(lessons.fit(_without(penalties, group))) for group in penalties}
         tests = {
-            group: paired_t_test(
-                whole, accuracy(lessons.fit(_without(penalties, group))), unit, level=LEVEL
-            )
-            for group in penalties
+            group: paired_t_test(whole, other, unit, level=LEVEL) for group, other in others.items()
         }
         said = {
             group: f"MRR {100 * test.difference:+.2f} points on the half to choose by "
             f"({100 * test.low:+.2f} to {100 * test.high:+.2f})"
             for group, test in tests.items()
         }
-        useless = [group for group, test in tests.items() if not test.low > 0]
+        useless = [
+            group
+            for group, other in others.items()
+            if not p_of_gain(whole - other, unit) < (1 - LEVEL) / 2
+        ]
         if not useless:
             gates |= {group: f"on: {text}" for group, text in said.items()}
             break
         worst = min(useless, key=lambda group: tests[group].difference)
-        gates[worst] = f"off: {said[worst]}"
+        few = ", of too few users" if tests[worst].low > 0 else ""
+        gates[worst] = f"off: {said[worst]}{few}"
         penalties = _without(penalties, worst)
     return replace(lessons.fit(penalties), gates={group: gates[group] for group in groups})
 
