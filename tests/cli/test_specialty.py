@@ -202,7 +202,7 @@ def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
     assert "not counted again" in again.stderr
     store = ("--store", f"sqlite:///{tmp_path}/review.sqlite")
     absent = CliRunner().invoke(app, ["specialty", "review", "list", *store]).exception
-    assert "review.sqlite: no such file. `telic specialty review add` makes" in str(absent)
+    assert "review.sqlite: no such database. `telic specialty review add` makes" in str(absent)
     assert not (tmp_path / "review.sqlite").exists()
     monkeypatch.chdir(later)
     brought = run("review", "add", ".", *options, *store, "--limit", 5)

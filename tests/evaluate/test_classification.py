@@ -225,6 +225,18 @@ def test_standard_errors_hold_where_samples_are_tiny():
     assert 0.97 < pairs.mean() / differences.var(ddof=1) < 1.16
 
 
+def test_rounding_of_many_rows_makes_no_interval_of_a_perfect_auc_shorter():
+    y = np.repeat([0, 1], [999_975, 1_000_000])
+    found = auc_interval(y, y)
+    assert (found.standard_error, found.high) == (0.0, 1.0)
+    assert found.low == pytest.approx(wilson_interval(1.0, 999_975)[0], rel=1e-12)
+
+
+def test_a_label_that_is_nan_is_named():
+    with pytest.raises(InputError, match="row 2 is NaN"):
+        roc_auc([0.0, 1.0, np.nan], [1.0, 2.0, 3.0])
+
+
 def test_intervals_are_those_of_their_definition_at_any_level():
     rng = np.random.default_rng(4)
     y = rng.random(80) < 0.4

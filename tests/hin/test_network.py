@@ -289,6 +289,12 @@ def test_an_id_that_would_wrap_around_into_the_table_is_no_node():
         linked(ids, pa.array([-128], pa.int8()), ids[:1])  # -128 - 1 is 127 in eight bits
 
 
+def test_ids_whose_differences_are_wider_than_they_are_found():
+    ids = pa.array(range(-100, 101), pa.int8())
+    network = linked(ids, pa.array([100], pa.int8()), ids[:1])
+    assert network.ids("user")[network.links["f"].sources[0]].as_py() == 100
+
+
 def test_long_strings_and_strings_are_of_one_kind():
     ids = pa.array(["a", "b"])
     for one, other in ((ids, ids.cast(pa.large_string())), (ids.cast(pa.large_string()), ids)):

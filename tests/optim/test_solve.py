@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from telic.errors import InputError
+from telic.errors import DivergedError, InputError
 from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
 from telic.optim.design import as_design
 from telic.optim.loop import Iterate, Record, _forecast, drive
@@ -232,7 +232,9 @@ def test_the_callback_sees_the_history_and_can_stop(make_data):
 
 def test_a_diverging_step_is_named_with_a_safe_one(make_data):
     X, y = make_data("squared")
-    with pytest.raises(InputError, match=r"saga diverged .* A step_size of (.*) is safe") as caught:
+    with pytest.raises(
+        DivergedError, match=r"saga diverged .* A step_size of (.*) is safe"
+    ) as caught:
         minimize(X, y, loss="squared", l2=0.01, method="saga", step_size=10.0)
     safe = float(str(caught.value).split("step_size of ")[1].split(" is")[0])
     assert minimize(X, y, loss="squared", l2=0.01, method="saga", step_size=safe).converged
@@ -241,7 +243,7 @@ def test_a_diverging_step_is_named_with_a_safe_one(make_data):
 @pytest.mark.parametrize("method", ["asbcd", "mrbcd", "saga", "sbcd", "sgd", "svrg"])
 def test_every_method_with_a_step_names_a_safe_one_when_it_diverges(make_data, method):
     X, y = make_data("squared")
-    with pytest.raises(InputError, match=rf"{method} diverged .* A step_size of .* is safe"):
+    with pytest.raises(DivergedError, match=rf"{method} diverged .* A step_size of .* is safe"):
         minimize(X, y, loss="squared", l2=1e-9, method=method, step_size=1e6, max_passes=100)
 
 
@@ -557,7 +559,7 @@ def test_what_counts_as_diverged_or_converged_goes_with_the_units_of_y(scale):
             coef = coef * np.sqrt(times * at_zero / problem.risk(X @ coef))
         assert problem.risk(X @ coef) == pytest.approx(times * at_zero)
         if diverged:
-            with pytest.raises(InputError, match="saga diverged after 1 passes"):
+            with pytest.raises(DivergedError, match="saga diverged after 1 passes"):
                 run([coef])
         else:
             with pytest.warns(ConvergenceWarning, match="saga stopped after 1 passes"):

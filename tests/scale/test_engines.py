@@ -939,3 +939,14 @@ def test_a_connection_of_ours_that_cannot_be_used_is_closed(monkeypatch):
     with pytest.raises(JobError, match="another version"):
         Dask(client=client)
     assert client.closed == 1  # the caller's own stays open
+
+
+@pytest.mark.parametrize(("text", "most"), [("4294967296\n", 2**32), ("max\n", None), (None, None)])
+def test_a_container_has_the_memory_that_it_may_take(tmp_path, monkeypatch, text, most):
+    file = tmp_path / "memory.max"
+    if text is not None:
+        file.write_text(text)
+    monkeypatch.setattr(memory, "CONTAINER", tmp_path / "none")
+    whole = memory.of_this_machine()
+    monkeypatch.setattr(memory, "CONTAINER", file)
+    assert memory.of_this_machine() == min(whole, most or whole)

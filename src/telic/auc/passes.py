@@ -26,7 +26,7 @@ from telic.auc.partitioned import (
     refuse_one_class,
 )
 from telic.data.object_storage import Place, place
-from telic.errors import InputError, expect_above, expect_at_least
+from telic.errors import DivergedError, InputError, expect_above, expect_at_least
 from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
@@ -148,7 +148,7 @@ def spam_in_pieces(
                 times += len(X)
             done += 1
             if not np.isfinite(w).all():
-                raise InputError(
+                raise DivergedError(
                     f"SPAM diverged with step={step!r} and beta={beta:g}; "
                     "use step='linear' or a larger beta."
                 )

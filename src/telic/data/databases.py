@@ -80,13 +80,13 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
         ) from None
 
 
-def refuse_absent(url: str) -> None:
+def refuse_absent(url: str, hint: str = "Check --database.") -> None:
     """Raise InputError if a URL names an SQLite file that is not there, which would be made."""
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database:
         file = Path(parsed.database)
         if not file.is_file():
-            raise InputError(f"{file.absolute()}: no such database. Check --database.")
+            raise InputError(f"{file.absolute()}: no such database. {hint}")
 
 
 class Lines:

@@ -138,7 +138,8 @@ def auc_interval(
         mean_square = squares / (4 * n * n_other**2)
         mean = twice / (2 * n * n_other)
         variance += max(mean_square - mean**2, 0.0) / (n - 1)
-    error = float(np.sqrt(variance))
+    # Where all pairs agree, there is only rounding.
+    error = float(np.sqrt(variance)) if 0 < auc < 1 else 0.0
     width = scipy.stats.norm.ppf(0.5 + level / 2) * error
     if error == 0:
         bounds = wilson_interval(float(auc), min(n_high, n_low), level=level)
@@ -288,10 +289,10 @@ def checked_scores(
             raise InputError(
                 "y: labels of several kinds, or none. Give texts or numbers."
             ) from None
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        row = int(np.flatnonzero(np.isnan(y))[0])
+        raise InputError(f"y: row {row} is NaN, which is no label. Drop or fill it.")
     if pos_label is not None:
-        if y.dtype.kind == "f" and np.isnan(y).any():
-            row = int(np.flatnonzero(np.isnan(y))[0])
-            raise InputError(f"y: row {row} is NaN, which is no label. Drop or fill it.")
         classes = np.unique(y).tolist()
         if len(classes) > 2:
             raise InputError(f"y: {len(classes)} classes; AUC compares exactly two.")

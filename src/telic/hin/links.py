@@ -138,10 +138,7 @@ class Positions:
         if not len(values):
             return np.empty(0, np.int32)
         if self._table is not None:
-            # Differences that wrap around are harmless where the type holds every id.
-            room = np.iinfo(values.type.to_pandas_dtype())
-            if self._first < room.min or self._first + len(self._table) - 1 > room.max:
-                values = int64_ids(values, where)
+            values = int64_ids(values, where)  # in a narrow type differences would wrap around
             offset = values.to_numpy() - self._first
             bad = (offset < 0) | (offset >= len(self._table))
             offset[bad] = 0

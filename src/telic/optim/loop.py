@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from telic.errors import InputError, warn_unconverged
+from telic.errors import DivergedError, InputError, warn_unconverged
 from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.losses import Tweedie
 from telic.optim.problem import Problem
@@ -102,7 +102,8 @@ def drive(
     Raises
     ------
     InputError
-        If the objective grows without bound, or it or a coefficient is not finite in the end.
+        If the objective grows without bound (`DivergedError`), or it or a coefficient is not
+        finite in the end.
     """
     began = time.perf_counter()
     shift, zero, unit = null or problem.null()
@@ -128,7 +129,7 @@ def drive(
         objective, intercept, dual, size = _look(problem, iterate, bounded)
         if has_step and not objective <= 1e6 * (unit + 1e-12):
             hint = f" A step_size of {safe_step:.3g} is safe." if safe_step else ""
-            raise InputError(f"{method} diverged after {passes:.3g} passes.{hint}")
+            raise DivergedError(f"{method} diverged after {passes:.3g} passes.{hint}")
         lower = max(lower, dual)
         gap = max(objective - lower, 0.0) if bounded else np.nan
         record = Record(passes, gradients, spent, objective, gap)

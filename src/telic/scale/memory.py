@@ -3,8 +3,9 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 
 from telic.errors import InputError
 
@@ -14,6 +15,8 @@ LEAST = 64 * 2**20
 """Bytes below which no task can do anything."""
 SMALLEST_PIECE = 2**20
 """Bytes below which no partition is cut."""
+CONTAINER = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux says what a container may take: a number of bytes, or max."""
 
 
 def parse_memory(text: str | int, least: int = LEAST, called: str = "memory") -> int:
@@ -64,8 +67,11 @@ def said(size: float) -> str:
 
 
 def of_this_machine() -> int:
-    """Return the bytes of memory that this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Return the bytes of memory that this machine has, or that this container may take."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no container, or one without a bound
+        return min(there, int(CONTAINER.read_text()))
+    return there
 
 
 _TASK: ContextVar[int] = ContextVar("memory of the task", default=2**30)

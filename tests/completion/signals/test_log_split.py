@@ -150,5 +150,7 @@ def test_a_log_that_cannot_be_split_says_so(make_log):
         Searches(log_of([(0, i % 2, "a") for i in range(50)])).part  # noqa: B018
     with pytest.raises(InputError, match="session_gap is 0"):
         Searches(make_log(0), session_gap=0)
+    with pytest.raises(InputError, match="session_gap is inf"):
+        Searches(make_log(0), session_gap=float("inf"))
     with pytest.raises(InputError, match="min_users is 0"):
         Searches(make_log(0), min_users=0)

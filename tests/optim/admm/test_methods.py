@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from telic.errors import InputError
+from telic.errors import DivergedError, InputError
 from telic.optim.admm import (
     METHODS,
     PRINTED,
@@ -415,13 +415,13 @@ def test_one_row_and_a_constraint_on_nothing_have_their_closed_forms(method):
 def test_stochastic_methods_name_a_step_that_diverges():
     X, y = data("squared")
     for method in ("svr-admm-d", "sa-admm"):
-        with pytest.raises(InputError, match=rf"{method} diverged .* is safe"):
+        with pytest.raises(DivergedError, match=rf"{method} diverged .* is safe"):
             minimize_admm(X, y, A=D, l1=0.1, loss="squared", method=method, step_size=100.0)
 
 
 def test_a_step_that_diverges_is_named_with_a_safe_one():
     X, y = data("squared")
-    with pytest.raises(InputError, match=r"diverged .* A step_size of 1 is safe"):
+    with pytest.raises(DivergedError, match=r"diverged .* A step_size of 1 is safe"):
         minimize_admm(X, y, A=D, l1=0.1, loss="squared", step_size=50.0, method="batch-admm")
 
 

@@ -281,6 +281,7 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
         if key.endswith(("_low", "_high")):
             continue
         shown = f"{value:.4f}" if isinstance(value, float) and key != "beta" else value
+        shown = "—" if value is None else shown
         if f"{key}_low" in found:
             shown += f"  [{found[f'{key}_low']:.4f}, {found[f'{key}_high']:.4f}]"
         typer.echo(f"{key.replace('_', ' '):18} {shown}")

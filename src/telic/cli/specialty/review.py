@@ -1,7 +1,6 @@
 """`telic specialty review`: the queue of alarms that people work through."""
 
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,17 +29,15 @@ def open_queue(store: str, *, new: bool = False) -> "ReviewQueue":
     from telic.errors import InputError
 
     try:
+        from telic.data.databases import refuse_absent
         from telic.specialty.alarms.review_queue import ReviewQueue
     except ImportError:
         raise InputError(
             "the review queue needs SQLAlchemy: pip install 'telic[serve]' "
             "(for PostgreSQL 'telic[postgresql]')."
         ) from None
-    kind, _, file = store.partition(":///")
-    if kind == "sqlite" and file and not new and not Path(file).is_file():
-        raise InputError(
-            f"--store {store}: no such file. `telic specialty review add` makes the store."
-        )
+    if not new:
+        refuse_absent(store, "`telic specialty review add` makes the store.")
     return ReviewQueue(store)
 
 

@@ -388,7 +388,7 @@ class Live:
 
 
 def compacted(completer: "Completer") -> "Completer":
-    """Return a completer with the changes of another built into its index.
+    """Return a completer with its own changes built into its index.
 
     Raises
     ------

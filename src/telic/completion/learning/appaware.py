@@ -34,7 +34,7 @@ class AppTable(NamedTuple):
 
 @dataclass(frozen=True)
 class AppAware:
-    """A fitted model; `appaware_scores` and `PhoneRanker` rank with it."""
+    """A fitted model; `AppAware.scores` and `PhoneRanker` rank with it."""
 
     weights: AppTable
     """beta_{q,a} over the standard deviation of the installed signal."""

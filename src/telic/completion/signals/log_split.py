@@ -13,7 +13,7 @@ from telic.completion.learning.relevance import Submissions
 from telic.completion.signals.groups import GROUPS
 from telic.completion.signals.opened_apps import no_openings
 from telic.data.queries import QueryLog
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_above, expect_at_least
 
 MINUTE = 60 * 1_000_000
 SESSION_GAP = 30.0
@@ -106,8 +106,7 @@ class Searches:
         min_users: int = 3,
         seed: int = 0,
     ) -> None:
-        if not session_gap > 0:
-            raise InputError(f"session_gap is {session_gap}, expected minutes > 0.")
+        expect_above(0, session_gap=session_gap)
         expect_at_least(1, min_users=min_users)
         self.index, self.number = _catalogue(log)
         named = [i for i, name in enumerate(log.users) if name is not None]

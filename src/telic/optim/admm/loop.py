@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from telic.errors import InputError, warn_unconverged
+from telic.errors import DivergedError, warn_unconverged
 from telic.optim.admm.duality_gap import Certifier, Dual
 from telic.optim.admm.problem import AdmmProblem
 
@@ -123,7 +123,7 @@ def drive(
 
     Raises
     ------
-    InputError
+    DivergedError
         If the method diverges; the message names a safe step size.
     """
     certifier = Certifier(problem)
@@ -165,7 +165,7 @@ def drive(
                 advice = (
                     f"A step_size of {safe_step:.3g} is safe." if bold else "Scale the features."
                 )
-                raise InputError(
+                raise DivergedError(
                     f"{method} diverged after {passes:.3g} passes with step_size {step_size:.3g}. "
                     + advice
                 )

@@ -120,7 +120,8 @@ class Guard:
         except Problem as error:
             return await error.response()(scope, receive, send)
         if scope["method"] == "OPTIONS" and b"access-control-request-method" in given:
-            return await _preflight(len(shared) > 1)(scope, receive, send_with_headers)
+            may = self.access.admits(given.get(b"origin", b"").decode("latin-1"))
+            return await _preflight(may)(scope, receive, send_with_headers)
         await self.app(scope, receive, send_with_headers)
 
 

@@ -18,7 +18,7 @@ class Rates:
     burst : int
         Requests at once, at least 1.
     most : int
-        Buckets in memory. One more forgets the one used longest ago, which is the fullest.
+        Buckets in memory. One more forgets the one used longest ago.
     clock : callable
         Seconds, never running backwards.
 
