@@ -306,3 +306,35 @@ def test_what_was_judged_before_does_not_count_against_the_releases_to_judge(net
     resumed = advise(network, limits, resume=kept, max_tried=fresh.tried)
     assert resumed.proven
     assert resumed.steps == fresh.steps
+
+
+def test_a_search_that_is_interrupted_keeps_what_was_judged(network, tmp_path):
+    kept, limits = tmp_path / "judged.json", Limits(risk=0.2)
+
+    def interrupt(line):
+        if line.startswith("5 releases"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        advise(network, limits, resume=kept, progress=interrupt)
+    assert len(json.loads(kept.read_text())["judged"]) == 5
+    assert advise(network, limits, resume=kept).steps == advise(network, limits).steps
+
+
+def test_what_was_judged_is_not_taken_for_a_network_of_more_people(tmp_path):
+    schema = Schema.parse(
+        {
+            "nodes": {"item": {}, "user": {}},
+            "links": [{"name": "tags", "source": "item", "target": "user"}],
+        }
+    )
+    kept, links = tmp_path / "judged.json", {"tags": ([1, 2, 2], [0, 1, 2])}
+    for users in (4, 40):  # those who are not tagged show nothing
+        nodes = {"item": {"id": [1, 2]}, "user": {"id": range(users)}}
+        network = network_from_arrays(schema, nodes, links)
+        seen = {"adversary": Adversary.of(network, node_type="user"), "resume": kept}
+        if users == 40:
+            with pytest.raises(InputError, match="another network"):
+                advise(network, Limits(risk=0.9), **seen)
+        else:
+            advise(network, Limits(risk=0.9), **seen)

@@ -11,7 +11,7 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.advice.coarsening_levels import levers
-from telic.privacy.advice.judged_releases import read_judged, write_judged
+from telic.privacy.advice.judged_releases import keep_judged
 from telic.privacy.advice.release_search import (
     FrontierPoint,
     ReleaseSearch,
@@ -136,38 +136,35 @@ def advise(
         if not isinstance(weight, int | float) or not 0 <= weight < np.inf:
             raise InputError(f"weights: {name!r} is {weight!r}, expected a number >= 0.")
     search = ReleaseSearch(network, adversary, fields, limits, progress, seconds)
-    if resume is not None:
-        search.judged.update(read_judged(resume, network, adversary, fields))
-    limit = search.tried + max_tried
     losses = [
         [weights.get(lever.name, 1.0) * level.loss for level in lever.levels] for lever in fields
     ]
     whole = sum(part[-1] for part in losses) or 1.0
     top = tuple(len(lever.levels) - 1 for lever in fields)
-    if not search.passes(top):
-        users = network.size(adversary.node_type)
-        raise InputError(
-            f"{limits.words()}: cannot be met. Even with nothing but new ids published, "
-            f"everybody's risk is 1/{users}. Publish more users or accept more risk."
-        )
-    chosen = greedy(search, top, losses)
-    better, proven = cheapest(search, top, losses, lost(losses, chosen), limit)
-    chosen, tried = better or chosen, search.tried
-    steps = [step for level in search.levels(chosen) for step in level.steps]
-    none = (0,) * len(fields)
-    effects = []
-    for i, lever in enumerate(fields):
-        progress(f"what {lever.name} adds")
-        without = (*none[:i], top[i], *none[i + 1 :])
-        added = (*chosen[:i], 0, *chosen[i + 1 :])
-        label = lever.levels[chosen[i]].label
-        effects.append(
-            (lever.name, label, search.measures(without).risk, search.measures(added).risk)
-        )
-    progress("drawing the frontier")
-    edge = [p._replace(loss=p.loss / whole) for p in frontier(search, top, losses)]
-    if resume is not None:
-        write_judged(resume, search.judged, network, adversary, fields)
+    with keep_judged(resume, search.judged, network, adversary, fields):
+        limit = search.tried + max_tried
+        if not search.passes(top):
+            users = network.size(adversary.node_type)
+            raise InputError(
+                f"{limits.words()}: cannot be met. Even with nothing but new ids published, "
+                f"everybody's risk is 1/{users}. Publish more users or accept more risk."
+            )
+        chosen = greedy(search, top, losses)
+        better, proven = cheapest(search, top, losses, lost(losses, chosen), limit)
+        chosen, tried = better or chosen, search.tried
+        steps = [step for level in search.levels(chosen) for step in level.steps]
+        none = (0,) * len(fields)
+        effects = []
+        for i, lever in enumerate(fields):
+            progress(f"what {lever.name} adds")
+            without = (*none[:i], top[i], *none[i + 1 :])
+            added = (*chosen[:i], 0, *chosen[i + 1 :])
+            label = lever.levels[chosen[i]].label
+            effects.append(
+                (lever.name, label, search.measures(without).risk, search.measures(added).risk)
+            )
+        progress("drawing the frontier")
+        edge = [p._replace(loss=p.loss / whole) for p in frontier(search, top, losses)]
     progress("confirming by attack")
     found = Advice(
         adversary=adversary,

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from telic.data import atomic_path
@@ -17,10 +18,11 @@ Judged = dict[tuple[int, ...], tuple[Measures, bool]]
 
 
 def fingerprint(network: Network, adversary: Adversary, fields: Sequence[Lever]) -> str:
-    """Hash what the judgement of a release depends on: links, levels, and what is seen."""
+    """Hash what the judgement of a release depends on: nodes, links, levels, and what is seen."""
     digest = hashlib.blake2b(digest_size=16)
     seen = [adversary.dump(), [[x.name, *(level.label for level in x.levels)] for x in fields]]
-    digest.update(json.dumps(seen).encode())
+    sizes = [network.size(kind) for kind in adversary.attributes]
+    digest.update(json.dumps([*seen, sizes]).encode())
     for name in adversary.links:
         links = network.links[name]
         digest.update(links.indptr.tobytes() + links.indices.tobytes())
@@ -29,6 +31,28 @@ def fingerprint(network: Network, adversary: Adversary, fields: Sequence[Lever])
             if level.shown is not None:
                 digest.update(level.shown.tobytes())
     return digest.hexdigest()
+
+
+@contextmanager
+def keep_judged(
+    path: str | Path | None,
+    judged: Judged,
+    network: Network,
+    adversary: Adversary,
+    fields: Sequence[Lever],
+) -> Iterator[None]:
+    """Begin with what a file says was judged, and keep what is judged, also of a search cut short.
+
+    Without a path nothing is read or kept.
+    """
+    if path is None:
+        yield
+        return
+    judged.update(read_judged(path, network, adversary, fields))
+    try:
+        yield
+    finally:
+        write_judged(path, judged, network, adversary, fields)
 
 
 def read_judged(
