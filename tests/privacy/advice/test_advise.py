@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -243,6 +244,18 @@ def test_numbers_of_links_stand_between_links_and_nothing(network):
             Network(network.schema, {"user": release.nodes["user"]}, network.links),
             counts[0].steps,
         )
+
+
+def test_links_are_not_counted_where_their_count_is_an_attribute_already(network):
+    table = network.nodes["user"]
+    counts = pa.array([0] * len(table))
+    network = Network(
+        network.schema, {"user": table.append_column("mention count", counts)}, network.links
+    )
+    link = levers(network, Adversary.of(network))[-1]
+    assert all(level.counts is None for level in link.levels)
+    for limit in (0.1, 0.3, 0.5):
+        assert advise(network, Limits(risk=limit)).after[-1].risk <= limit
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy import stats
 
 from telic.hin import Network
 from telic.privacy.adversary import Adversary, label_of
-from telic.privacy.anonymisers.coarsen import link_counts
+from telic.privacy.anonymisers.coarsen import count_name, link_counts
 from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.protected import attribute_codes
 
@@ -113,6 +113,8 @@ def _link_levels(network: Network, name: str, rule: Any, *, counted: bool) -> li
             levels.append(Level(f"strengths binned by powers of {base}", steps, lost, binned))
         levels.append(Level("without strengths", [_step("drop-strengths", links=[name])], 1.0))
     gone = 2.0 if strength is not None else 1.0
+    # An attribute that has the counts' name already would be lost.
+    counted &= count_name(name) not in network.nodes[network.schema.link(name).source].column_names
     for base in (2, 4, 16) if counted and len(network.links[name]) else ():
         steps = [_step("count-links", base=base, links=[name])]
         counts = link_counts(network.links[name].out_degree, base)
