@@ -103,6 +103,14 @@ REFUSED = {
         lambda: attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), step("drop-strengths")()),
         "link type 'pay' has no strengths in the target network",
     ),
+    "an attribute in 16 bits": (
+        lambda: network_from_arrays(
+            Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []}),
+            {"user": {"id": [1], "x": np.ones(1, np.float16)}},
+            {},
+        ),
+        "node type 'user': attribute 'x' is float16. Write it as float32 or float64",
+    ),
     "an attribute of another kind": (
         lambda: attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), WORDS),
         "attribute 'city' is int64 in the auxiliary network and string in the target",

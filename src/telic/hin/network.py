@@ -133,6 +133,10 @@ def check_nodes(
                 f"{table.column_names}."
             )
         kind = table.column(attribute).type
+        if pa.types.is_float16(kind):
+            raise InputError(
+                f"{where}: attribute {attribute!r} is float16. Write it as float32 or float64."
+            )
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         flat = numeric or pa.types.is_boolean(kind) or is_text(kind) or pa.types.is_null(kind)
         if not flat:

@@ -375,6 +375,28 @@ def test_a_column_of_missing_values_alone_matches_missing_ones(rule):
     assert attack(Auxiliary(some, adversary), empty).sizes.tolist() == [[1, 1]]
 
 
+@pytest.mark.parametrize(
+    ("known", "published", "matches"),
+    [
+        ([1, 2], ["01", "1"], [[], [0]]),  # "01" is not 1
+        (["01", "1"], [1, 2], [[1], []]),
+        ([True, False, None], [2, 0, None], [[], [1], [2]]),  # 2 is not true
+        ([True, False, None], [None, None], [[2], [2]]),
+        ([1, 2], [1.0, np.nan], [[0], []]),
+    ],
+)
+def test_columns_of_other_types_match_by_the_same_value_alone(known, published, matches):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    auxiliary, target = (
+        network_from_arrays(
+            schema, {"user": {"id": range(len(x)), "x": pa.array(x, from_pandas=True)}}, {}
+        )
+        for x in (known, published)
+    )
+    found = attack(Auxiliary(auxiliary, Adversary.of(target)), target)
+    assert [found.candidates(t, 0).tolist() for t in range(len(published))] == matches
+
+
 def test_a_user_claimed_twice_is_settled_for_nobody():
     schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "at_least"}}}, "links": []})
     auxiliary = network_from_arrays(schema, {"user": {"id": [1, 2, 3], "x": [1, 5, 9]}}, {})

@@ -7,6 +7,7 @@ from numba import prange
 
 from telic.errors import InputError
 from telic.hin import Links, Network, Rule
+from telic.hin.links import is_text
 from telic.kernels import kernel
 from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.candidate_sets import CandidateSets
@@ -78,6 +79,7 @@ class _Column:
         values = self.values
         if pa.types.is_null(values.type):
             values = values.cast(column.type)
+        given = column
         if column.type != values.type:
             try:
                 column = pc.cast(column, values.type)
@@ -87,6 +89,13 @@ class _Column:
                     f"{column.type} in the target. Write both alike."
                 ) from None
         index = pc.index_in(column, value_set=values)
+        reads_text = is_text(given.type) and pa.types.is_integer(values.type)
+        is_number = pa.types.is_integer(given.type) or pa.types.is_floating(given.type)
+        reads_number = is_number and pa.types.is_boolean(values.type)
+        if reads_text or reads_number:
+            # "01" is not 1, and 2 is not true: only what is read back as it was is the same value.
+            back = pc.equal(pc.cast(column, given.type), given)
+            index = pc.if_else(pc.fill_null(back, True), index, None)
         codes = pc.fill_null(index, -1).to_numpy().astype(np.float64)
         return codes, codes
 
