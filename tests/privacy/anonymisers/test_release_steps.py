@@ -333,6 +333,27 @@ def test_numbers_are_rounded_down_to_multiples(width):
         assert pa.types.is_integer(column.type) == (name == "x" and width == 3)
 
 
+@pytest.mark.parametrize("tolerance", [0, 0.3, 1, 7])
+@pytest.mark.parametrize("width", [0.1, 0.3, 1, 5, 2.5])
+def test_values_within_a_tolerance_are_so_in_the_release_too(width, tolerance):
+    rng = np.random.default_rng(3)
+    rule = {"tolerance": tolerance}
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": rule}}}, "links": []})
+    before = np.round(rng.uniform(-90, 90, 300), 2)
+    step = {"method": "generalise", "attribute": "x", "width": width}
+    release, known = (
+        apply_steps(
+            network_from_arrays(schema, {"user": {"id": range(300), "x": values}}, {}), [step]
+        )
+        for values in (before, before + rng.uniform(-1, 1, 300) * 0.999 * tolerance)
+    )
+    found = attack(Auxiliary(known, Adversary.of(release)), release)
+    assert found.contains(np.arange(300), 0).all()
+    wide = release.schema.nodes["user"]["x"].width
+    assert wide < tolerance + width + 0.001
+    assert Schema.parse(release.schema.dump()) == release.schema
+
+
 def test_decimals_that_are_multiples_stay_and_coarser_widths_join_what_finer_ones_do():
     values = [round(0.01 * i, 2) for i in range(-50, 200)]
     schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})

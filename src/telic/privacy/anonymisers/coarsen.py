@@ -108,7 +108,11 @@ def drop_links(network: Network, *, links: Sequence[str]) -> Network:
 def generalise(
     network: Network, *, attribute: str, width: float, node_type: str | None = None
 ) -> Network:
-    """Round a numeric attribute down to a multiple of `width`."""
+    """Round a numeric attribute down to a multiple of `width`.
+
+    If the schema says that values seen later may differ by a tolerance, it becomes so wide that
+    they still match: 79 and 80 are 75 and 80 in fives.
+    """
     node_type = target_type(network, node_type)
     expect_above(0, width=width)
     column = _attribute(network, node_type, attribute)
@@ -121,7 +125,13 @@ def generalise(
     table = network.nodes[node_type]
     place = table.column_names.index(attribute)
     nodes = {**network.nodes, node_type: table.set_column(place, attribute, coarse)}
-    return Network(network.schema, nodes, network.links)
+    rules = dict(network.schema.nodes[node_type])
+    if attribute in rules and rules[attribute].kind == "tolerance":
+        # A little more for decimals: 64.2 - 63.9 is above 0.3 by rounding.
+        wide = np.ceil(rules[attribute].width / width) * width * (1 if whole else 1 + 1e-6)
+        rules[attribute] = Rule("tolerance", float(min(wide, np.nextafter(2.0**63, 0))))
+    schema = replace(network.schema, nodes={**network.schema.nodes, node_type: rules})
+    return Network(schema, nodes, network.links)
 
 
 def _multiples(values: np.ndarray, width: float) -> np.ndarray:

@@ -24,7 +24,8 @@ def noisy_links(
     rest of the budget. Where the source draws the number of false links given the true ones, here
     every pair is drawn by itself, so the guarantee holds exactly. Each link type has the whole
     budget, since a link is of one type. Strengths are left out. Profiles, links to other nodes, and
-    who is in the release are *not* protected, and many links of one person are less than one.
+    who is in the release are *not* protected, and many links of one person are less than one. A
+    link both ways, as of an undirected network, is two links: it has twice epsilon.
 
     Parameters
     ----------
