@@ -7,6 +7,7 @@ import pytest
 from tests.held import drawn, hold, page
 
 from telic.data.contracts import SIMULATED
+from telic.errors import InputError
 from telic.hin import Schema, induced, network_from_arrays
 from telic.privacy import (
     Adversary,
@@ -14,6 +15,7 @@ from telic.privacy import (
     LinkErrors,
     apply_steps,
     measured_attack,
+    randomise_ids,
     risk_report,
     risks,
 )
@@ -192,6 +194,21 @@ def test_what_is_within_its_limits_is_published_as_it_is(network):
     assert f"That is within your limits ({limits.words()}): nothing has to be coarsened." in text
     assert "2. Publish under new ids: telic privacy anonymise NETWORK RELEASE --key" in text
     assert "After the release described below" not in text
+
+
+def test_what_is_within_its_limits_is_published_by_a_command_for_its_node_types(cinema):
+    adversary = Adversary.of(cinema, node_type="user", distance=1)
+    text = risk_report(cinema, limits=Limits(risk=1.0), adversary=adversary)[0].markdown()
+    command = "anonymise NETWORK RELEASE --node-type user --key key.parquet --public film. Lock"
+    assert command in text
+    assert "Risk today and of the release, looking 1 link far" in text
+
+
+def test_people_who_are_not_in_the_auxiliary_network_cannot_be_recognised(network):
+    renamed, _ = randomise_ids(network, seed=1)
+    for known, published in ((renamed, network), (network, renamed)):
+        with pytest.raises(InputError, match="auxiliary: none of the network's user ids is in it"):
+            risk_report(published, auxiliary=known)
 
 
 def test_a_simulated_network_is_said_to_be_one(network):

@@ -24,12 +24,6 @@ def advice_section(page: Report, found: Advice) -> None:
     page.table(effects_table(found))
 
 
-PUBLISH = (
-    "2. Publish under new ids: telic privacy anonymise NETWORK RELEASE --key key.parquet. Lock the "
-    "key up, or make none."
-)
-
-
 def what_to_do(today: Risk, found: Advice | None) -> list[str]:
     """Say in numbered sentences what a publisher does next."""
     if found is None:
@@ -52,7 +46,11 @@ def what_to_do(today: Risk, found: Advice | None) -> list[str]:
         "(--weights) and ask again, or give access under a contract instead of publishing."
     )
     if found.limits.met_by(today):
-        return [first, PUBLISH]
+        return [
+            first,
+            f"2. Publish under new ids: telic privacy anonymise NETWORK RELEASE{who} --key "
+            f"key.parquet{keep_ids(found)}. Lock the key up, or make none.",
+        ]
     return [
         first,
         f"2. Make the release: telic privacy advise NETWORK{who}{asked} --out steps.json, then "
@@ -77,8 +75,11 @@ OPTIONS = {
 def measures_table(found: Advice) -> Table:
     """Return each measure of risk before and after, beside its limit."""
     before, after, given = found.before[-1], found.after[-1], found.limits.given()
+    far, distance = "as far as anything changes", found.adversary.distance
+    if distance is not None:
+        far = f"{distance} link{'s' * (distance != 1)} far"
     return Table(
-        "Risk today and of the release, looking as far as anything changes",
+        f"Risk today and of the release, looking {far}",
         {"measure": "", "today": ".1%", "release": ".1%", "limit": ".1%"},
         [
             [label, getattr(before, name), getattr(after, name), given.get(name)]

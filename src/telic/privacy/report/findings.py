@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from telic.errors import InputError
 from telic.evaluate.wilson import wilson_interval
 from telic.hin import Network, density
 from telic.privacy.adversary import Adversary, label_of
@@ -158,6 +159,13 @@ def gather(
     progress: Callable[[str], None],
 ) -> RiskFindings:
     """Judge a network in every way that the report shows."""
+    known = network if auxiliary is None else auxiliary
+    truth = same_ids(known, network, adversary.node_type)
+    if len(truth) and (truth < 0).all():  # nobody would be found, which is no protection
+        raise InputError(
+            f"auxiliary: none of the network's {adversary.node_type} ids is in it, so that nobody "
+            "can be recognised. Give both with the ids that they had before new ones were drawn."
+        )
     names = list(adversary.links)
     progress("risk by link types and distance")
     every = list(risks(network, adversary, links=sets_to_judge(names)))
@@ -173,8 +181,6 @@ def gather(
         for name in adversary.attributes[adversary.node_type]
     ]
     progress("running the attack")
-    known = network if auxiliary is None else auxiliary
-    truth = same_ids(known, network, adversary.node_type)
     attacked = _attacked(network, known, adversary, truth, errors)
     advised = None
     if limits is not None:
