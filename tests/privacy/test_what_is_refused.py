@@ -19,8 +19,10 @@ from telic.privacy import (
     inference,
     read_truth,
     risks,
+    same_ids,
     scores,
     tuple_risk,
+    two_releases,
     utility_loss,
 )
 from telic.privacy.anonymisers.coarsen import bin_strengths, count_links, generalise
@@ -63,6 +65,18 @@ WORDS = people(city=["a", "b", "a", "b"])
 RESULT = attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), NETWORK)
 
 
+def saw(*kinds):
+    """A network in which a user saw a node of the last of these types."""
+    schema = Schema.parse(
+        {
+            "nodes": {kind: {} for kind in kinds},
+            "links": [{"name": "saw", "source": kinds[0], "target": kinds[-1]}],
+        }
+    )
+    nodes = {kind: {"id": [1, 2]} for kind in kinds}
+    return network_from_arrays(schema, nodes, {"saw": ([1], [2])})
+
+
 def step(method, network=NETWORK, **options):
     return lambda: apply_steps(network, [{"method": method, **options}])
 
@@ -98,6 +112,22 @@ REFUSED = {
     "a type that the other network lacks": (
         lambda: flatten(people(), Adversary("post", {"post": {}}, {}), "auxiliary"),
         "node type 'post' is missing in the auxiliary network",
+    ),
+    "people whom the other network lacks": (
+        lambda: same_ids(saw("user"), saw("member"), "member"),
+        r"node type 'member' is in one of the two networks only: the other has \['user'\]",
+    ),
+    "releases of other people": (
+        lambda: two_releases(saw("user"), saw("member"), later=Adversary.of(saw("member"))),
+        "node type 'user' is in one of the two networks only",
+    ),
+    "links that the other network lacks": (
+        lambda: Auxiliary(NETWORK, Adversary.of(saw("user"))),
+        r"link type 'saw' is missing in the auxiliary network, which has \['follow', 'pay'\]",
+    ),
+    "links that lead elsewhere in the other network": (
+        lambda: Auxiliary(saw("user", "film"), Adversary.of(saw("user"))),
+        "'saw' of the auxiliary network joins 'user' to 'film': no 'film' is compared",
     ),
     "strengths that the other network lacks": (
         lambda: attack(Auxiliary(NETWORK, Adversary.of(NETWORK)), step("drop-strengths")()),

@@ -68,7 +68,18 @@ def flatten(network: Network, adversary: Adversary, what: str = "target") -> Fla
             )
     links: list[tuple[Links, Rule | None]] = []
     for name, way in adversary.links.items():
+        if name not in network.links:
+            raise InputError(
+                f"link type {name!r} is missing in the {what} network, which has "
+                f"{list(network.links)}. Name those to compare (--links)."
+            )
         link = network.schema.link(name)
+        for kind in (link.source, link.target):
+            if kind not in begin:
+                raise InputError(
+                    f"link type {name!r} of the {what} network joins {link.source!r} to "
+                    f"{link.target!r}: no {kind!r} is compared."
+                )
         old = network.links[name]
         compared = way is not None and way.kind != "ignore"
         if compared and old.strength is None:

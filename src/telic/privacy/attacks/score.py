@@ -53,7 +53,19 @@ class Score:
 
 
 def same_ids(auxiliary: Network, target: Network, node_type: str) -> np.ndarray:
-    """Return each target's auxiliary position if ids are kept; −1 if the id is not there."""
+    """Return each target's auxiliary position if ids are kept; −1 if the id is not there.
+
+    Raises
+    ------
+    InputError
+        If one of the networks has no such nodes.
+    """
+    for network in (auxiliary, target):
+        if node_type not in network.nodes:
+            raise InputError(
+                f"node type {node_type!r} is in one of the two networks only: the other has "
+                f"{list(network.nodes)}."
+            )
     known, wanted = auxiliary.ids(node_type), target.ids(node_type)
     if pa.types.is_integer(known.type) != pa.types.is_integer(wanted.type):
         return np.full(len(wanted), -1)
