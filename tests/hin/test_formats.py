@@ -25,6 +25,7 @@ from telic.hin import (
     write_edge_list,
     write_graphml,
 )
+from telic.hin.network_files import link_table
 
 SCHEMA = Schema.parse(
     {
@@ -171,6 +172,15 @@ def test_what_stands_for_pyg_and_back(network, monkeypatch):
             LinkType("post", "user", "tweet", Rule("at_least")),
         ),
     )
+    for end, message in ((3, "names node 3 of the 3 user nodes, expected 0 to 2"), (-1, "node -1")):
+        data["user", "follow", "user"].edge_index = tensor([[0], [end]])
+        with pytest.raises(InputError, match=message):
+            from_pyg(data)
+    del data["user", "follow", "user"]["edge_index"]
+    with pytest.raises(InputError, match="has no 'edge_index'"):
+        from_pyg(data)
+    with pytest.raises(InputError, match="is no HeteroData"):
+        from_pyg(SimpleNamespace(edge_index=tensor([[0], [1]])))
     texts = {"user": {"id": ["a", "b"], "city": ["x", "y"]}}
     named = network_from_arrays(Schema({"user": {"city": Rule("exact")}}, ()), texts, {})
     assert to_pyg(named)["user"].city.tolist() == [0, 1]
@@ -201,6 +211,43 @@ def test_what_stands_for_igraph_becomes_a_network(directed):
 def test_an_undirected_graph_links_both_ways():
     graph = networkx.Graph([("a", "b")])
     assert len(from_networkx(graph).links["link"]) == 2
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_an_undirected_edge_between_two_node_types_is_one_link(directed):
+    graph = networkx.Graph()
+    graph.add_nodes_from(["s", "t"], node_type="shop")
+    graph.add_nodes_from(["a", "b"], node_type="customer")
+    graph.add_weighted_edges_from([("s", "a", 2.0), ("b", "s", 1.0), ("b", "t", 4.0)])
+    links, schema = {("a", "s"): 2, ("b", "s"): 1, ("b", "t"): 4}, None
+    if directed:  # as the schema says
+        link = LinkType("link", "customer", "shop", Rule("at_least"))
+        schema = Schema({"shop": {}, "customer": {}}, (link,))
+    else:
+        links = {(shop, one): weight for (one, shop), weight in links.items()}
+    network = from_networkx(graph, schema=schema)
+    source, target, strength = link_table(network, network.schema.link("link")).columns
+    ends = zip(source.to_pylist(), target.to_pylist(), strict=True)
+    assert dict(zip(ends, strength.to_pylist(), strict=True)) == links
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, 2.5], "row 2 is 2.5, expected positive integers"),
+        ([1.0, float("nan")], "row 2 is nan"),
+        ([0.0, 1.0], "row 1: strength is 0.0, expected a positive integer up to"),
+        ([1.0, float("inf")], "row 2: strength is inf"),
+        ([1e30, 1.0], "row 1: strength is 1e[+]30"),
+        (["1", "2"], "row 1 is '1'|values are string"),
+        ([True, True], "values are bool"),
+    ],
+)
+def test_strengths_are_whole_numbers(values, message):
+    graph = networkx.DiGraph()
+    graph.add_weighted_edges_from([(1, 2, values[0]), (2, 1, values[1])])
+    with pytest.raises(InputError, match=message):
+        from_networkx(graph)
 
 
 def test_what_a_graph_says_of_its_links_is_kept():

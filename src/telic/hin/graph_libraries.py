@@ -58,7 +58,8 @@ def from_networkx(
     graph : networkx graph
         A node's type is its ``node_type`` (default ``user``), its id its ``id`` (default the node
         itself). An edge's type is its ``link``, else its key if that is a text, else `link`;
-        ``strength`` (or ``weight``) is its strength. Undirected edges become links both ways.
+        ``strength`` (or ``weight``) is its strength. Undirected edges become links both ways, or
+        between two node types one link each, all in the schema's or the first one's direction.
     schema : Schema, optional
         Default: read off the graph, with exact attributes and growing strengths.
     link : str
@@ -73,6 +74,7 @@ def from_networkx(
         where[node] = (kind, row["id"])
         nodes.setdefault(kind, []).append(row)
     found: dict[str, tuple[tuple[str, str], list[tuple[Any, Any, Any]]]] = {}
+    joins = {x.name: (x.source, x.target) for x in schema.links} if schema else {}
     edges = (
         graph.edges(keys=True, data=True)
         if graph.is_multigraph()
@@ -80,9 +82,14 @@ def from_networkx(
     )
     for start, end, key, data in edges:
         name = data.get("link", key if isinstance(key, str) else link)
-        ways = (
-            [(start, end)] if graph.is_directed() or start == end else [(start, end), (end, start)]
-        )
+        ways = [(start, end)]
+        if not graph.is_directed() and start != end:
+            kinds = where[start][0], where[end][0]
+            wanted = joins.get(name) or (found[name][0] if name in found else kinds)
+            if kinds[0] == kinds[1]:
+                ways.append((end, start))
+            elif wanted == kinds[::-1]:
+                ways = [(end, start)]
         weight = data.get("strength", data.get("weight"))
         for s, t in ways:
             (first, source), (last, target) = where[s], where[t]
@@ -214,7 +221,18 @@ def to_pyg(network: Network) -> Any:
 
 
 def from_pyg(data: Any, *, schema: Schema | None = None) -> Network:
-    """Build a network from a HeteroData: one-dimensional tensors become attributes."""
+    """Build a network from a HeteroData: one-dimensional tensors become attributes.
+
+    Raises
+    ------
+    InputError
+        If it is no HeteroData, or an edge leads to a node that is not there.
+    """
+    if not hasattr(data, "node_types"):
+        raise InputError(
+            f"{type(data).__name__}: is no HeteroData, whose node and edge types have names. PyG "
+            "makes one of it: data.to_heterogeneous()."
+        )
     tables: dict[str, Any] = {}
     for kind in data.node_types:
         store = data[kind]
@@ -227,7 +245,18 @@ def from_pyg(data: Any, *, schema: Schema | None = None) -> Network:
     types, links = [], {}
     for source, name, target in data.edge_types:
         store = data[source, name, target]
+        where = f"edge type {(source, name, target)}"
+        if "edge_index" not in store:
+            raise InputError(f"{where}: has no 'edge_index'.")
         index = store.edge_index.numpy()
+        for kind, ends in zip((source, target), index, strict=True):
+            size = len(tables[kind]["id"])
+            outside = ends[(ends < 0) | (ends >= size)]
+            if len(outside):
+                raise InputError(
+                    f"{where}: 'edge_index' names node {outside[0]} of the {size} {kind} nodes, "
+                    f"expected 0 to {size - 1}."
+                )
         ends = [tables[k]["id"][i] for k, i in zip((source, target), index, strict=True)]
         rule = _GROWING if "strength" in store else None
         types.append(LinkType(name, source, target, rule, source == target))

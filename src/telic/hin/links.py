@@ -191,11 +191,15 @@ def int64_ids(ids: pa.Array | pa.ChunkedArray, where: str) -> pa.Array | pa.Chun
 
 
 def check_strength(values: pa.Array | pa.ChunkedArray, where: str) -> np.ndarray:
-    """Return strengths as int32 after checking that all are positive integers."""
+    """Return strengths as int32 after checking that all are positive integers, or 1.0, 2.0, …"""
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py() + 1
         raise InputError(f"{where}: row {row}: no strength. Give it one, or drop the link.")
-    if not pa.types.is_integer(values.type) and len(values):
+    whole = pa.types.is_integer(values.type)
+    if pa.types.is_floating(values.type):  # as graph libraries hold weights
+        values = pc.cast(values, pa.float64())
+        whole = pc.all(pc.equal(pc.floor(values), values), min_count=0).as_py()
+    if not whole and len(values):
         found = first_odd(values) or f"values are {values.type}"
         raise InputError(f"{where}: {found}, expected positive integers.")
     strength = values.to_numpy(zero_copy_only=False)  # an empty list has no type of numbers
