@@ -63,6 +63,15 @@ def test_who_is_worst_off_is_told_what_sets_them_apart(network):
     assert told["city"] == told["knows links"] == 0
 
 
+def test_where_all_look_the_same_nothing_tells_anybody_from_the_others():
+    schema = Schema.parse(
+        {"nodes": {"user": {}}, "links": [{"name": "knows", "source": "user", "target": "user"}]}
+    )
+    everybody = np.nonzero(~np.eye(5, dtype=bool))
+    team = network_from_arrays(schema, {"user": {"id": range(5)}}, {"knows": everybody})
+    assert {one.told_by for one in reasons(found_in(team), 5)} == {"nothing: all look the same"}
+
+
 def test_risk_without_a_field_is_that_of_the_network_without_it(network):
     for one in found_in(network).without:
         steps = {

@@ -270,7 +270,9 @@ def reasons(found: RiskFindings, count: int) -> list[Reason]:
     out = []
     for v in order.tolist():
         told = "several fields: leaving out one changes nothing"
-        if helped[v] > sizes[v]:
+        if sizes[v] == found.users:
+            told = "nothing: all look the same"
+        elif helped[v] > sizes[v]:
             told = f"{single[best[v]].field} (without: {helped[v]:,} alike)"
         elif unlinked[v] > sizes[v]:
             told = f"links of several kinds (without any: {unlinked[v]:,} alike)"
