@@ -280,6 +280,23 @@ def test_a_release_with_added_links_is_not_called_safe(world, tmp_path):
     assert "up to 20 may be false or unknown" in (tmp_path / "page.html").read_text()
 
 
+def test_profiles_that_match_nobody_are_told_from_links(world, tmp_path):
+    steps = tmp_path / "steps.json"
+    steps.write_text('[{"method": "generalise", "attribute": "yob", "width": 7}]')
+    release, key = tmp_path / "release", tmp_path / "key.parquet"
+    telic("anonymise", world / "target", release, "--steps", steps, "--key", key)
+    given = ("attack", world / "auxiliary", release, "--max-distance", 1, "--truth", key)
+    said = telic(*given)
+    assert "match nobody by profile alone" in said
+    assert "links may have been added" not in said
+    assert "match nobody" not in telic(*given, "--steps", steps)
+    part = tmp_path / "part.parquet"
+    pq.write_table(pq.read_table(key).slice(0, 50), part)
+    known = "70 of the targets are not in the auxiliary network as far as the truth says"
+    assert known in telic(*given[:-1], part)
+    assert known not in said
+
+
 def test_two_releases_and_inference_are_measured(world):
     target = world / "target"
     twice = json.loads(telic("again", target, target, "--json"))

@@ -157,6 +157,12 @@ REFUSED = {
         lambda: scores(RESULT, 4, np.arange(0)),
         "truth names 0 users",
     ),
+    "two truths": (
+        lambda: read_truth(
+            pa.table({"target": [0, 1, 0], "auxiliary": [0, 1, 2]}), NETWORK, NETWORK, "user"
+        ),
+        "truth: row 3: target 0 is named twice",
+    ),
     "truth of another kind": (
         lambda: read_truth(pa.table({"target": ["0"], "auxiliary": [0]}), NETWORK, NETWORK, "user"),
         "truth: column 'target' is string, the ids int64",

@@ -196,7 +196,18 @@ def attack(
             f"{len(left_out)} pieces were left out; their targets keep the candidates that they "
             "had, so that the attack finds at least what is shown."
         )
-    if rows[-1]["empty"] > MANY_EMPTY and not added:
+    if unknown := out.get("not_in_auxiliary"):
+        typer.echo(
+            f"{unknown:,} of the targets are not in the auxiliary network as far as the truth "
+            "says: whoever is found for them counts as wrong."
+        )
+    if rows[0]["empty"] > MANY_EMPTY:  # whose friends, too, match nobody: links say nothing yet
+        typer.echo(
+            f"{rows[0]['empty']:.0%} of the targets match nobody by profile alone. Where values "
+            "were coarsened, or have changed, that is no protection: give the release's --steps, "
+            "or --rules."
+        )
+    elif rows[-1]["empty"] > MANY_EMPTY and not added:
         typer.echo(
             f"{rows[-1]['empty']:.0%} of the targets match nobody. That is no protection: links "
             "may have been added, and an intruder who allows for that may find far more. Try "

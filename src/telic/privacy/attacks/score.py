@@ -78,7 +78,7 @@ def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: 
     Raises
     ------
     InputError
-        If a column is missing, or a named user is not in its network.
+        If a column is missing, a named user is not in its network, or a target is named twice.
     """
     for column in ("target", "auxiliary"):
         if column not in table.column_names:
@@ -97,6 +97,13 @@ def read_truth(table: pa.Table, auxiliary: Network, target: Network, node_type: 
                 f"truth: row {row + 1}: {values[row].as_py()!r} is not in the {column} network."
             )
         places[column] = place
+    named, first = np.unique(places["target"], return_index=True)
+    if len(named) < len(places["target"]):
+        row = int(np.setdiff1d(np.arange(len(places["target"])), first)[0])
+        raise InputError(
+            f"truth: row {row + 1}: target {table.column('target')[row].as_py()!r} is named twice. "
+            "Keep the right one of the two rows."
+        )
     truth[places["target"]] = places["auxiliary"]
     return truth
 
