@@ -548,8 +548,14 @@ def test_diagonal_models_are_tried_before_lbfgs(monkeypatch, l2):
     monkeypatch.setattr(softmax_newton, "LARGEST", 1)
     monkeypatch.setattr(softmax_newton, "_SMALL", 0)
     asked = []
-    monkeypatch.setattr(
-        softmax_newton, "descend_ridge", lambda *a, **k: asked.append(1) or descend_ridge(*a, **k)
-    )
+
+    def ask(*given, max_passes, **options):
+        asked.append(max_passes)
+        return descend_ridge(*given, max_passes=max_passes, **options)
+
+    monkeypatch.setattr(softmax_newton, "descend_ridge", ask)
     assert solve_softmax(problem, tol=1e-6, max_passes=1e4).converged
-    assert len(asked) == (l2 < 1)
+    assert asked == ([9e3] if l2 < 1 else [])
+    monkeypatch.setattr(softmax_newton, "LARGEST", 10**6)  # no diagonals: they may have half
+    assert solve_softmax(problem, tol=1e-6, max_passes=1e4).converged
+    assert asked[-1] == 5e3

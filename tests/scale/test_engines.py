@@ -941,7 +941,10 @@ def test_a_connection_of_ours_that_cannot_be_used_is_closed(monkeypatch):
     assert client.closed == 1  # the caller's own stays open
 
 
-@pytest.mark.parametrize(("text", "most"), [("4294967296\n", 2**32), ("max\n", None), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [("4294967296\n", 2**32), (f"{2**60}\n", 2**60), ("max\n", None), (None, None)],
+)
 def test_a_container_has_the_memory_that_it_may_take(tmp_path, monkeypatch, text, most):
     file = tmp_path / "memory.max"
     if text is not None:

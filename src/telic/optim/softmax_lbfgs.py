@@ -44,8 +44,10 @@ def descend_ridge(
         It stops, too, where it seems to need so many more gradients.
     """
     (K, d), l2, matrix = W.shape, problem.penalty.l2, problem.design.matrix
-    squares = matrix.multiply(matrix) if problem.design.is_sparse else np.square(matrix)
-    curvature = np.asarray(squares.T @ problem.mass, np.float64).ravel()
+    if problem.design.is_sparse:
+        curvature = matrix.multiply(matrix).T @ problem.mass
+    else:
+        curvature = np.einsum("ij,ij,i->j", matrix, matrix, problem.mass)  # without a copy
     centre = np.asarray(matrix.T @ problem.mass, np.float64).ravel() * problem.fit_intercept
     curvature = np.maximum(curvature - centre**2, 0.0)
     curved = np.append(curvature, 1.0) * (K - 1) / K**2 + l2

@@ -327,7 +327,7 @@ def _way(
         W, b, z, read = descend_ridge(
             *(problem, state.W, state.b),
             gap=gap,
-            max_passes=most,
+            max_passes=most * (0.9 if _knows_little(problem) else 0.5),  # the rest is the models'
             patience=50 + 5 * _cost_of_models(problem),
         )
         state.try_at(problem, W, b, z, state.risk + problem.value(state.W))
