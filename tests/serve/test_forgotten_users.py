@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -374,7 +374,8 @@ def test_a_bar_that_nobody_lifts_ends(kept):
         assert not client.app.desk._compositions._users  # nobody reads whom nobody may know
         assert submitted(client, USER, "1", "soup") == 503
     with service(replace(kept, write_seconds=0.05)) as client:
-        client.portal.call(client.app.forgotten.begin, USER)
+        with suppress(StoreError):  # a busy disk takes longer; who is barred is so all the same
+            client.portal.call(client.app.forgotten.begin, USER)
         deadline = time.monotonic() + 30
         while submitted(client, USER, "1", "soup") != 200:
             assert time.monotonic() < deadline
