@@ -29,6 +29,15 @@ def test_no_difference_and_no_items():
     assert np.isnan(paired_proportions(0, 0, 0).p_value)
 
 
+@pytest.mark.parametrize("users", [2, 3, 8])
+@pytest.mark.parametrize(("b", "p"), [(0.2, None), (0.3, 1.0)])
+def test_users_who_all_differ_equally_prove_no_more_than_their_signs(users, b, p):
+    user = np.repeat(np.arange(users), np.arange(3, 3 + users))
+    result = paired_t_test(np.full(len(user), 0.1) + 0.2, np.full(len(user), b), user)
+    assert result.p_value == (p or 2 * 0.5**users)
+    assert result.low == result.high == result.difference
+
+
 def test_a_difference_that_is_there_is_seen():
     result = paired_proportions(40, 10, 200)
     assert result.difference == pytest.approx(0.15)

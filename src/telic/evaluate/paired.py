@@ -16,7 +16,8 @@ class PairedTest(NamedTuple):
     difference: float
     """Mean difference (of groups: of the group's mean differences)."""
     p_value: float
-    """Two-sided; 1 where all differences are zero, NaN where there are fewer than two groups."""
+    """Two-sided; 1 where all differences are zero, NaN where there are fewer than two groups. Where
+    all n groups differ equally, t has no spread to go by, and it is the sign test's 2^(1 − n)."""
     low: float
     high: float
     """Ends of the confidence interval of `difference`."""
@@ -70,8 +71,10 @@ def paired_t_test(
     if len(means) < 2:
         return PairedTest(difference, np.nan, np.nan, np.nan)
     error = means.std(ddof=1) / np.sqrt(len(means))
-    if error == 0:
-        return PairedTest(difference, 1.0 if difference == 0 else 0.0, difference, difference)
+    rounding = 1e-15 * max(np.abs(a).max(), np.abs(b).max())
+    if error <= rounding:
+        by_sign = 2.0 ** (1 - len(means)) if abs(difference) > rounding else 1.0
+        return PairedTest(difference, by_sign, difference, difference)
     freedom = len(means) - 1
     p_value = float(2 * scipy.stats.t.sf(abs(difference) / error, freedom))
     half = float(scipy.stats.t.ppf(0.5 + level / 2, freedom) * error)
