@@ -48,6 +48,8 @@ CHANGES = {
     "practices looked for: r + 2 → r + 1": ((by_residuals, "SPARE", 0),),
     "practices looked for: r + 2 → r + 3": ((by_residuals, "SPARE", 2),),
     "halvings of the patients: 3 → 1": ((practice_mixture, "HALVINGS", 1),),
+    "cut in two: cosine > .7 → .85": ((practice_mixture, "ONE_PRACTICE", 0.85),),
+    "cut in two: never joined": ((practice_mixture, "ONE_PRACTICE", 2.0),),
     "no check on other patients": (
         (practice_mixture, "SHOWN_SHARE", 0.0),
         (practice_mixture, "SHOWN_DEVIATIONS", -9.0),

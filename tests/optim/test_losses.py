@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from telic.errors import InputError
 from telic.optim import loss_kernels
+from telic.optim.loss_rows import rows_of
 from telic.optim.losses import (
     Huber,
     Logistic,
@@ -15,6 +16,7 @@ from telic.optim.losses import (
     Tweedie,
     as_loss,
 )
+from telic.optim.vector_math import BLOCK
 
 LOSSES = [Squared(), Logistic(), SquaredHinge(), Huber(0.7), Poisson()]
 LOSSES += [Tweedie(2.0), Tweedie(1.5), Tweedie(1.05), Tweedie(1.97)]
@@ -83,9 +85,7 @@ def test_the_conjugate_is_infinite_where_no_line_of_that_slope_lies_below(loss, 
     assert loss.conjugate(outside, y) == np.inf
 
 
-@pytest.mark.parametrize(
-    ("n", "threads"), [(2, 1), (2 * loss_kernels.BLOCK + 300, 1), (2 * loss_kernels.BLOCK + 300, 3)]
-)
+@pytest.mark.parametrize(("n", "threads"), [(2, 1), (2 * BLOCK + 300, 1), (2 * BLOCK + 300, 3)])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_kernels_agree_with_the_reference(loss, shared, n, threads):
@@ -98,7 +98,7 @@ def test_the_kernels_agree_with_the_reference(loss, shared, n, threads):
     out, first, move = np.empty(n), (loss.code, loss.shape), rng.normal(size=n)
 
     def of_blocks(kernel, *given):
-        sums = np.full(-(-n // loss_kernels.BLOCK), np.nan)
+        sums = np.full(-(-n // BLOCK), np.nan)
         for turn in range(threads):
             kernel(*first, *given, sums, turn, threads)
         return sums
@@ -109,15 +109,17 @@ def test_the_kernels_agree_with_the_reference(loss, shared, n, threads):
         return out
 
     def blocks(values):
-        return [values[start : start + loss_kernels.BLOCK].sum() for start in range(0, n, 1024)]
+        return [values[start : start + BLOCK].sum() for start in range(0, n, 1024)]
 
-    found = of_blocks(loss_kernels.losses, z, y, mass, move, 0.5)
+    found = of_blocks(rows_of(loss.code).losses, z, y, mass, move, 0.5)
     assert found == pytest.approx(blocks(every * loss.value(z + 0.5 * move, y)), rel=1e-12)
     slopes = every * loss.gradient(z, y)
-    np.testing.assert_allclose(of_rows(loss_kernels.gradients), slopes, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        of_rows(rows_of(loss.code).gradients), slopes, rtol=1e-12, atol=1e-14
+    )
     bent = np.maximum(loss.curvature(z, y), 1e-12)
-    np.testing.assert_allclose(of_rows(loss_kernels.curvatures), every * bent, rtol=1e-12)
-    found = of_blocks(loss_kernels.conjugates, slopes, y, mass, 0.7)
+    np.testing.assert_allclose(of_rows(rows_of(loss.code).curvatures), every * bent, rtol=1e-12)
+    found = of_blocks(rows_of(loss.code).conjugates, slopes, y, mass, 0.7)
     duals = np.divide(0.7 * slopes, every, out=np.zeros(n), where=every > 0)
     expected = every * np.where(every > 0, loss.conjugate(duals, y), 0.0)
     assert found == pytest.approx(blocks(expected), rel=1e-10)
@@ -141,7 +143,7 @@ def test_the_kernels_of_one_row_agree_with_the_reference_where_it_has_edges(loss
             if loss.code == 5:  # made for many rows at once
                 assert np.isnan(found)
                 one = np.array([a]), np.array([y]), np.ones(1), 1.0, np.empty(1)
-                loss_kernels.conjugates(*first, *one, 0, 1)
+                rows_of(loss.code).conjugates(*first, *one, 0, 1)
                 found = one[-1][0]
             assert found == pytest.approx(float(loss.conjugate(a, y)), rel=1e-9, abs=1e-12)
 
@@ -178,7 +180,7 @@ def test_the_best_intercept_leaves_no_slope(loss, scale, away):
     y = drawn(loss, rng, n)
     weights = rng.random(n)
     for mass in (np.full(1, 1 / n), weights / weights.sum()):
-        t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
+        t = rows_of(loss.code).best_shift(loss.code, loss.shape, z, y, mass)
         slopes = mass * loss.gradient(z + t, y)
         assert abs(slopes.sum()) <= 1e-12 * np.abs(slopes).sum()
 
@@ -187,7 +189,7 @@ def test_the_best_intercept_leaves_no_slope(loss, scale, away):
 def test_the_best_intercept_of_two_rows_weighs_them(loss):
     z, y, mass = np.array([0.3, -0.2]), np.array([1.0, -1.0]), np.array([0.1, 0.9])
     y = y if loss.classifies else np.array([3.0, 1.0])
-    t = loss_kernels.intercept_shift(loss.code, loss.shape, z, y, mass)
+    t = rows_of(loss.code).best_shift(loss.code, loss.shape, z, y, mass)
     assert abs(mass @ loss.gradient(z + t, y)) < 1e-15
 
 
@@ -195,11 +197,11 @@ def test_poissons_intercept_is_found_from_anywhere_at_once():
     """Where exp overflows, or nothing is left of it; without a count there is no best one."""
     y, mass = np.array([0.0, 3.0, 1e6]), np.array([0.5, 0.2, 0.3])
     for z in (np.array([0.0, 1.0, 2.0]), np.array([-1e4, 800.0, 3e3]), np.full(3, -2e3)):
-        t = loss_kernels.intercept_shift(4, 0.0, z, y, mass)
+        t = rows_of(4).best_shift(4, 0.0, z, y, mass)
         assert mass @ np.exp(z + t) == pytest.approx(mass @ y, rel=1e-12)
-        assert abs(loss_kernels.intercept_shift(4, 0.0, z + t, y, mass)) <= 4e-12
+        assert abs(rows_of(4).best_shift(4, 0.0, z + t, y, mass)) <= 4e-12
     z = np.zeros(3)
-    while t := loss_kernels.intercept_shift(4, 0.0, z, 0.0 * y, mass):
+    while t := rows_of(4).best_shift(4, 0.0, z, 0.0 * y, mass):
         z += t
     assert mass @ np.exp(z) < 1e-30
 
@@ -210,16 +212,16 @@ def test_tweedies_intercept_is_found_from_anywhere_at_once(power):
     y, mass = np.array([0.0, 3.0, 1e6, 2.0]), np.array([0.5, 0.2, 0.3, 0.0])
     y[0] += power == 2
     for z in (np.array([0.0, 1.0, 2.0, 9e3]), np.array([-1e2, 8e2, 1e2, -2e3]), np.full(4, -2e3)):
-        t = loss_kernels.intercept_shift(5, power, z, y, mass)
+        t = rows_of(5).best_shift(5, power, z, y, mass)
         at = (z + t)[:3]
         rising, falling = (
             mass[:3] @ np.exp((2 - power) * at),
             mass[:3] * y[:3] @ np.exp(-(power - 1) * at),
         )
         assert rising == pytest.approx(falling, rel=1e-12)
-        assert abs(loss_kernels.intercept_shift(5, power, z + t, y, mass)) <= 4e-12
+        assert abs(rows_of(5).best_shift(5, power, z + t, y, mass)) <= 4e-12
     z = np.zeros(4)
-    while power < 2 and (t := loss_kernels.intercept_shift(5, power, z, 0.0 * y, mass)):
+    while power < 2 and (t := rows_of(5).best_shift(5, power, z, 0.0 * y, mass)):
         z += t
     assert power == 2 or mass @ np.exp((2 - power) * z) < 1e-30
 

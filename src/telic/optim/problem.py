@@ -7,8 +7,9 @@ import numpy as np
 
 from telic.errors import InputError, expect_at_least
 from telic.evaluate.checked_numbers import refuse_masked
-from telic.optim import loss_kernels, row_products
+from telic.optim import row_products
 from telic.optim.design import LARGEST, Design, as_design
+from telic.optim.loss_rows import rows_of
 from telic.optim.losses import LogLink, Loss, Tweedie, as_loss
 from telic.optim.offset import without_offset
 from telic.optim.penalties import ElasticNet, Penalty, dual_scales, group_penalty
@@ -82,13 +83,13 @@ class Problem:
     def slopes(self, z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Derivatives of the weighted losses in the predictions z, which out may be."""
         out = np.empty_like(z) if out is None else out
-        share(loss_kernels.gradients, self.threads, *self._losses(z), out)
+        share(rows_of(self.loss.code).gradients, self.threads, *self._losses(z), out)
         return out
 
     def curvatures(self, z: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Second derivatives of the weighted losses, at least 1e-12 times the weights."""
         out = np.empty_like(z) if out is None else out
-        share(loss_kernels.curvatures, self.threads, *self._losses(z), out)
+        share(rows_of(self.loss.code).curvatures, self.threads, *self._losses(z), out)
         return out
 
     def back(self, a: np.ndarray) -> np.ndarray:
@@ -103,7 +104,9 @@ class Problem:
         """Weighted loss of the predictions z + step · move."""
         sums = np.empty(-(-z.size // BLOCK))
         along = z if move is None else move
-        share(loss_kernels.losses, self.threads, *self._losses(z), along, float(step), sums)
+        share(
+            rows_of(self.loss.code).losses, self.threads, *self._losses(z), along, float(step), sums
+        )
         return float(sums.sum())
 
     def _losses(self, z: np.ndarray) -> tuple[Any, ...]:
@@ -124,7 +127,7 @@ class Problem:
         """What to add to the intercept to make it optimal for the other coefficients."""
         if not self.fit_intercept:
             return 0.0
-        return loss_kernels.intercept_shift(*self._losses(z))
+        return rows_of(self.loss.code).best_shift(*self._losses(z))
 
     def slope_alone(self, b: float) -> np.ndarray:
         """Gradient of the loss at no coefficients and the intercept b."""
@@ -176,7 +179,7 @@ class Problem:
             total = conjugates
             if total is None or scale < 1.0:
                 known = self.loss.code, self.loss.shape, a, self.y, self.mass
-                share(loss_kernels.conjugates, self.threads, *known, scale, sums)
+                share(rows_of(self.loss.code).conjugates, self.threads, *known, scale, sums)
                 total = sums.sum() - (0.0 if self.offset is None else scale * (a @ self.offset))
             best = max(best, -total - conjugate)
         return best

@@ -12,7 +12,8 @@ from scipy.sparse.linalg import lsqr
 from telic.kernels import kernel
 from telic.optim.admm.nullspace import DENSE_UP_TO, Span, span_of
 from telic.optim.admm.problem import AdmmProblem
-from telic.optim.loss_kernels import loss_conjugate, loss_value, of_row
+from telic.optim.loss_kernels import loss_conjugate, loss_value
+from telic.optim.loss_rows.shares import of_row
 
 FEASIBLE = 1e-12
 """How far, of the size of its parts, a sum may be from zero that is zero but for rounding."""

@@ -7,7 +7,8 @@ import numpy as np
 from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.loop import Iterate
-from telic.optim.loss_kernels import loss_gradient, of_row
+from telic.optim.loss_kernels import loss_gradient
+from telic.optim.loss_rows.shares import of_row
 from telic.optim.method_facts import Method
 from telic.optim.methods.asbcd import LONGEST, block_labels, group_blocks, snapshot, tables
 from telic.optim.penalties import GroupElasticNet

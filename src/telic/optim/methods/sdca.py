@@ -10,7 +10,8 @@ from telic.errors import InputError
 from telic.kernels import kernel
 from telic.optim import sampling
 from telic.optim.loop import Iterate
-from telic.optim.loss_kernels import loss_prox, of_row
+from telic.optim.loss_kernels import loss_prox
+from telic.optim.loss_rows.shares import of_row
 from telic.optim.method_facts import Method
 from telic.optim.problem import Problem
 from telic.optim.rows import FAST, Rows, entries, entry, row_add

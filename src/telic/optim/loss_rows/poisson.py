@@ -1,17 +1,52 @@
-"""The loops over Poisson's losses, made for vector instructions: `loss_kernels` says for what.
-
-Masses are one number for each row, or one for all.
-"""
+"""The loops over Poisson's losses, made for vector instructions."""
 
 import math
 
 import numpy as np
 
 from telic.kernels import kernel
+from telic.optim.loss_rows.shares import of_rows, rows_of_block, rows_of_turn, weigh
 from telic.optim.vector_math import BLOCK, SUMS, exp, log
 
 _NO_COUNTS = 100.0
 """Where there are no counts the intercept has no lower end: one look lowers it by so much."""
+
+
+@kernel
+def losses(code, shape, z, y, mass, move, step, sums, turn, threads):
+    """See `telic.optim.loss_rows`."""
+    for block in range(turn, sums.size, threads):
+        i, j = rows_of_block(z.size, block)
+        sums[block] = _losses(z[i:j], y[i:j], of_rows(mass, i, j), move[i:j], step)
+
+
+@kernel
+def gradients(code, shape, z, y, mass, out, turn, threads):
+    """See `telic.optim.loss_rows`."""
+    i, j = rows_of_turn(z.size, turn, threads)
+    _gradients(z[i:j], y[i:j], out[i:j])
+    weigh(out, mass, i, j)
+
+
+@kernel
+def curvatures(code, shape, z, y, mass, out, turn, threads):
+    """See `telic.optim.loss_rows`."""
+    i, j = rows_of_turn(z.size, turn, threads)
+    _curvatures(z[i:j], out[i:j])
+    weigh(out, mass, i, j)
+
+
+@kernel
+def conjugates(code, shape, a, y, mass, scale, sums, turn, threads):
+    """See `telic.optim.loss_rows`."""
+    for block in range(turn, sums.size, threads):
+        i, j = rows_of_block(a.size, block)
+        sums[block] = _conjugates(a[i:j], y[i:j], of_rows(mass, i, j), scale)
+
+
+def best_shift(code: int, shape: float, z: np.ndarray, y: np.ndarray, mass: np.ndarray) -> float:
+    """See `telic.optim.loss_rows`."""
+    return float(_shift(z, y, mass))
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
@@ -21,7 +56,7 @@ def _entropy(u):
 
 
 @kernel(error_model="numpy", fastmath=SUMS)
-def poisson_losses(z, y, mass, move, step):
+def _losses(z, y, mass, move, step):
     """Weighted sum of the losses of z + step · move."""
     total, weighted = 0.0, mass.size > 1
     for i in range(z.size):
@@ -34,14 +69,14 @@ def poisson_losses(z, y, mass, move, step):
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def poisson_gradients(z, y, out):
+def _gradients(z, y, out):
     """Derivatives of the losses; out may be z."""
     for i in range(z.size):
         out[i] = exp(z[i]) - y[i]
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def poisson_curvatures(z, out):
+def _curvatures(z, out):
     """Second derivatives of the losses, at least 1e-12."""
     for i in range(z.size):
         bend = exp(z[i])
@@ -49,7 +84,7 @@ def poisson_curvatures(z, out):
 
 
 @kernel(error_model="numpy", fastmath=SUMS)
-def poisson_conjugates(a, y, mass, scale):
+def _conjugates(a, y, mass, scale):
     """Weighted sum of the conjugates at scale · a / mass, which lies in their domain."""
     total, weighted = 0.0, mass.size > 1
     for i in range(a.size):
@@ -76,7 +111,7 @@ def _sums(z, y, mass, t):
 
 
 @kernel(error_model="numpy")
-def poisson_shift(z, y, mass):
+def _shift(z, y, mass):
     """Number t for which exp(z + t) and y have the same weighted sum."""
     t = 0.0
     expected, counted = _sums(z, y, mass, t)
