@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from telic.errors import InputError
 from telic.optim import loss_kernels
 from telic.optim.loss_rows import rows_of
+from telic.optim.loss_rows.newton_shift import newton_shift
 from telic.optim.losses import (
     Huber,
     Logistic,
@@ -191,6 +192,10 @@ def test_the_best_intercept_of_two_rows_weighs_them(loss):
     y = y if loss.classifies else np.array([3.0, 1.0])
     t = rows_of(loss.code).best_shift(loss.code, loss.shape, z, y, mass)
     assert abs(mass @ loss.gradient(z + t, y)) < 1e-15
+
+
+def test_the_best_intercept_is_found_where_newtons_moves_are_short():
+    assert newton_shift(lambda t: (t - 1e6, 1e3, 1.0), 0.0) == pytest.approx(1e6, rel=1e-4)
 
 
 def test_poissons_intercept_is_found_from_anywhere_at_once():
