@@ -234,8 +234,8 @@ def test_clusters_without_a_code_are_described_by_the_diagnoses_they_open_most(l
     everybody = counts.sum(axis=0) / counts.sum()
     by_name = {log.label(str(code)): k for k, code in enumerate(log.codes)}
     top = [by_name[name] for name in row["top"]]
-    assert len(top) == 10
-    assert (share[top[:5]] > everybody[top[:5]]).all()
+    assert 5 < len(top) <= 10
+    assert (share[top] > everybody[top]).all()
     assert share[top].min() >= 0.01
 
 

@@ -226,6 +226,7 @@ def test_lift_by_hand():
     base = 100 / 1009
     assert found[0] == pytest.approx((90 + 50 * base) / (612 + 50) / base)
     assert 1 not in found  # fewer than 11 patients, however many accesses
+    assert 2 not in found  # less often than everybody
     assert 3 not in found  # less than 1 % of the accesses
 
 

@@ -246,9 +246,9 @@ def lifts(own: np.ndarray, overall: np.ndarray, patients: np.ndarray) -> list[tu
     """Diagnoses by how much more often these users access them than everybody does.
 
     Lift is shrunk towards 1 by 50 imagined accesses of the hospital's mix, so that rare
-    diagnoses do not lead by chance. Left out are diagnoses of fewer than `SMALL_CELL` patients,
-    which are not shown, and those with less than 1 % of these users' accesses: they do not make a
-    practice.
+    diagnoses do not lead by chance. Left out are diagnoses that these users do not access more
+    often, those of fewer than `SMALL_CELL` patients, which are not shown, and those with less than
+    1 % of these users' accesses: they do not make a practice.
 
     Parameters
     ----------
@@ -268,5 +268,5 @@ def lifts(own: np.ndarray, overall: np.ndarray, patients: np.ndarray) -> list[tu
     shrunk = (own + 50 * base) / (own.sum() + 50)
     lift = np.divide(shrunk, base, out=np.zeros_like(base), where=base > 0)
     order = np.argsort(-lift, kind="stable")
-    kept = (patients >= SMALL_CELL) & (own >= 0.01 * own.sum())
+    kept = (lift > 1) & (patients >= SMALL_CELL) & (own >= 0.01 * own.sum())
     return [(int(d), float(lift[d])) for d in order if kept[d]]
