@@ -76,6 +76,22 @@ def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, ur
     queue.close()
 
 
+def test_an_access_is_looked_up_where_the_log_has_it_now(log, nothing, tmp_path):
+    queue = ReviewQueue(f"sqlite:///{tmp_path}/review.sqlite")
+    alerts = judge(log, nothing)
+    queue.add(log, nothing, alerts, name="export", limit=3)
+    decided, *_ = before = queue.alarms()
+    queue.move(decided["alarm"], "closed", by="ann")
+    # The export has grown: its newest rows stand first.
+    grown = replace(log, access_row=log.access_row + 1000)
+    assert queue.add(grown, nothing, alerts, name="export", limit=3) == (0, 0, 3)
+    now = queue.alarms()
+    assert [one["row"] for one in now] == [one["row"] + 1000 for one in before]
+    assert [one["state"] for one in now] == ["closed", "open", "open"]
+    assert [len(one["history"]) for one in now] == [2, 1, 1]
+    queue.close()
+
+
 def test_what_raises_no_alarm_any_longer_is_explained(log, nothing, tmp_path):
     queue = ReviewQueue(f"sqlite:///{tmp_path}/review.sqlite")
     raised = np.zeros(len(log.access_user), dtype=bool)

@@ -57,6 +57,8 @@ MOVES = {
 }
 """States that a person may move an alarm to."""
 MACHINE = "telic"
+PLACE = ("alarm", "log", "row")
+"""Where an alarm's access stands."""
 
 _TABLES = MetaData()
 _KEY = Table("review_key", _TABLES, Column("key", Text, nullable=False))
@@ -95,7 +97,7 @@ class Added(NamedTuple):
     changed: int
     """Were there and are explained now, as those that raise no alarm any longer, or open again."""
     kept: int
-    """Were there and stay as they are."""
+    """Were there and stay as they are, but for the row in which they stand now."""
 
 
 class ReviewQueue:
@@ -164,16 +166,20 @@ class ReviewQueue:
             described = lines(
                 log, discovery, alerts, np.array([*asked.values()], int), pseudonyms=names
             )
-            new, changed = [], []
+            new, changed, again = [], [], []
             for alarm, line in zip(asked, described, strict=True):
                 state, decided = there.get(alarm, (None, False))
+                values = _values(alarm, line, name)
                 if state is None:
-                    new.append(_values(alarm, line, name))
-                elif not decided and state != line["status"]:
-                    changed.append(_values(alarm, line, name))
+                    new.append(values)
+                    continue
+                # Where the access stands is true of this file alone, also if a person has decided.
+                again.append({key: values[key] for key in PLACE} if decided else values)
+                if not decided and state != line["status"]:
+                    changed.append(values)
             if new:
                 connection.execute(insert(_ALARMS), new)
-            for values in changed:
+            for values in again:
                 same = _ALARMS.c.alarm == values["alarm"]
                 connection.execute(update(_ALARMS).where(same).values(**values))
             for values in [*new, *changed]:
