@@ -117,6 +117,34 @@ def test_members_stay_and_people_of_whom_nothing_was_known_are_folded_in(hospita
     assert sum(one.folded_in for one in carried.drift) >= right.sum()
 
 
+def test_who_practises_what_did_not_show_is_not_folded_into_what_is_nearest(parts, found):
+    first, later = parts
+    taken = 0
+    for k in range(len(found.specialties)):
+        dropped = found.cluster == k  # as if it had not shown on other patients
+        fewer = replace(
+            found,
+            specialties=[one for j, one in enumerate(found.specialties) if j != k],
+            cluster=np.where(dropped, -1, found.cluster - (found.cluster > k)),
+            other_groups=None,
+        )
+        known = replace(fewer, other_groups=np.where(dropped, 0, -1))
+        unknown, folded = (
+            int((carry(findings_of(first, one), later).discovery.cluster[dropped] >= 0).sum())
+            for one in (fewer, known)
+        )
+        assert folded == 0
+        taken += unknown
+    assert taken > 5  # who else would be members
+
+
+def test_groups_that_did_not_show_are_told(found):
+    others = found.other_groups[found.other_groups >= 0]
+    assert len(others) > 0
+    assert (found.cluster[found.other_groups >= 0] == -1).all()
+    np.testing.assert_array_equal(np.unique(others), np.arange(others.max() + 1))
+
+
 def test_whoever_a_later_log_does_not_list_keeps_the_code_that_was_declared(parts, findings):
     later = parts[1]
     listed = np.arange(len(later.users)) < 20

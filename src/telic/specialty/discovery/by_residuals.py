@@ -143,19 +143,19 @@ def group_by_residuals(
         return Grouping(nobody, 0, [], [], by_month=lambda rows: np.zeros((0, 0)), details=details)
 
     @ONE_THREAD  # again: OpenMP's limit is one of the thread that sets it
-    def run(n_clusters: int, seed: int) -> tuple[np.ndarray, Practices]:
+    def run(n_clusters: int, seed: int) -> tuple[np.ndarray, np.ndarray, Practices]:
         start = directions(found, n_clusters, seed)
         practices = merge(units, refine(units, start, n_clusters))
         shown = held_up(units, practices, np.random.default_rng(seed))
         progress(f"{n_clusters} practices")
-        member, cluster = practices.member, np.full(len(log.users), -1)
-        cluster[active] = np.where((member >= 0) & shown[member], member, -1)
-        return cluster, practices
+        member = np.full(len(log.users), -1)
+        member[active] = practices.member
+        return np.where((member >= 0) & shown[member], member, -1), member, practices
 
     sizes = [k for k in (n - 1, n + 1) if k > 0] if restarts > 1 else []
     starts = [(n, seed + restart) for restart in range(restarts)] + [(k, seed) for k in sizes]
     with ThreadPoolExecutor(threads) as pool:
-        (cluster, practices), *others = pool.map(run, *zip(*starts, strict=True))
+        (cluster, member, practices), *others = pool.map(run, *zip(*starts, strict=True))
 
     code = units.code  # without the units, which this would keep
 
@@ -165,9 +165,10 @@ def group_by_residuals(
     return Grouping(
         cluster,
         len(practices.profile) - 1,
-        restarts=[one for one, _ in others[: restarts - 1]],
-        sizes=[one for one, _ in others[restarts - 1 :]],
+        restarts=[one for one, *_ in others[: restarts - 1]],
+        sizes=[one for one, *_ in others[restarts - 1 :]],
         by_month=by_month,
         details=details,
         in_view=active,
+        before_checks=member,
     )

@@ -257,4 +257,8 @@ def _ordered(method: str, found: Mapping[int, Specialty], grouping: Grouping) ->
     place = np.full(max(cluster.max(), 0) + 2, -1)
     place[order] = np.arange(len(order))
     renumbered = np.where(cluster >= 0, place[cluster], -1)
-    return Discovery(method, [found[k] for k in order], renumbered, grouping.details)
+    group = cluster if grouping.before_checks is None else grouping.before_checks
+    other = (group >= 0) & ~np.isin(group, order)
+    others = np.full(len(group), -1)
+    others[other] = np.unique(group[other], return_inverse=True)[1]
+    return Discovery(method, [found[k] for k in order], renumbered, grouping.details, others)

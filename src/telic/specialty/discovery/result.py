@@ -91,6 +91,8 @@ class Grouping:
     details: dict[str, Any]
     in_view: np.ndarray | None = None
     """Users who could be grouped at all, as indices; None for all."""
+    before_checks: np.ndarray | None = None
+    """Cluster of each user, also of clusters that did not hold up; None if there was no check."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,10 @@ class Discovery:
     """Index into `specialties` of each user; −1 for users without a concentrated practice."""
     details: dict[str, Any] = field(default_factory=dict)
     """Numbers behind the choice: perplexities, path qualities, objective."""
+    other_groups: np.ndarray | None = None
+    """Group of each user among those that did not show to be specialties, numbered from 0; −1 for
+    none. Whoever resembles them later is no member of a specialty that is merely the nearest
+    (`telic.specialty.later_logs.carry`). None if it was read from a file that does not tell."""
 
     def as_json(self, log: AccessLog) -> dict[str, Any]:
         """Return the machine-readable form."""

@@ -99,7 +99,8 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
 
     Members keep their specialty. Other users who have new patients are folded in by the rule that
     made the members (`telic.specialty.discovery.practice_mixture.members`), on all patients known
-    of them.
+    of them. Groups that did not show to be specialties take part: whoever is of one of them is no
+    member.
 
     Parameters
     ----------
@@ -153,8 +154,10 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     if n:
         share = shares(past + now, findings.profile)[:, :-1]
         folded = members(share, seen_before + patients)
+        folded[folded >= n] = -1  # they practise what did not show to be a specialty
         cluster = np.where((cluster >= 0) | (patients == 0), cluster, folded)
-        share = shares(now, findings.profile)[:, :-1]
+        # As when it was found: beside everybody's work and the other specialties alone.
+        share = shares(now, findings.profile[[*range(n), -1]])[:, :-1]
     drift = []
     for k, one in enumerate(findings.specialties):
         counted = (was == k) & (patients >= ENOUGH_PATIENTS)

@@ -63,7 +63,8 @@ class Findings:
     """Patients of each user, counted in the same way; of later logs those alone of whom a diagnosis
     was known when the specialties were found."""
     profile: np.ndarray
-    """(specialties + 1) × codes: `telic.specialty.discovery.practice_mixture.Practices.profile`."""
+    """Groups × codes: profiles of the specialties, of `Discovery.other_groups`, and of everybody,
+    as in `telic.specialty.discovery.practice_mixture.Practices`."""
     specialties: list[Specialty]
     """Their users as indices into `users`."""
     until: int
@@ -156,8 +157,12 @@ def read_findings(folder: str | Path) -> Findings:
 def findings_of(log: AccessLog, discovery: Discovery) -> Findings:
     """Keep what a log taught, for `carry`."""
     units = units_of(log, fewest_users=1)
-    profile = np.zeros((len(discovery.specialties) + 1, len(log.codes)))
-    profile[:, units.code] = profiles_of(units, discovery.cluster, len(discovery.specialties))
+    group, n_groups = discovery.cluster, len(discovery.specialties)
+    if (others := discovery.other_groups) is not None:
+        group = np.where((group < 0) & (others >= 0), n_groups + others, group)
+        n_groups += int(others.max(initial=-1)) + 1
+    profile = np.zeros((n_groups + 1, len(log.codes)))
+    profile[:, units.code] = profiles_of(units, group, n_groups)
     return Findings(
         users=log.users,
         taxonomy=log.taxonomy,
