@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from telic.specialty.report.figures import (
     map_figure,
     months_figure,
 )
-from telic.specialty.report.page import specialty_report
+from telic.specialty.report.page import _hidden_months, specialty_report
 from telic.specialty.small_cells import SMALL_CELL
 
 
@@ -113,6 +114,27 @@ def test_groups_whose_numbers_are_all_withheld_are_counted_and_not_drawn():
         html = report.html()
         assert ("<figure" in html) == (caption is not None)
         assert caption is None or caption in html
+
+
+@pytest.mark.parametrize(
+    ("patients", "hidden"),
+    [
+        ([20, 30, 40], []),
+        ([20, 5, 40], [1, 0]),
+        ([5, 30, 40, 20, 4], [0, 4, 3]),  # 9 patients have no alarms but those of two months
+        ([5, 30, 40, 20, 8], [0, 4]),
+        ([5], [0]),
+        ([3, 4], [0, 1]),
+    ],
+)
+def test_what_months_are_left_out_is_not_had_by_subtraction(patients, hidden):
+    month = np.repeat(np.arange(len(patients)), patients)
+    n = len(month)
+    # Each alarm is of another patient.
+    log = SimpleNamespace(month=lambda: month + 600, n_patients=lambda mask: int(np.sum(mask)))
+    everything, nothing = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
+    for masks in ((everything, nothing), (nothing, everything)):
+        assert [one - 600 for one in _hidden_months(log, *masks)] == hidden
 
 
 def test_months_stand_before_and_after():

@@ -352,20 +352,43 @@ def _alarms(report: Report, log: AccessLog, counted: Effect) -> None:
         report.table(snooping_table(counted.snooping))
 
 
+def _hidden_months(log: AccessLog, still_open: np.ndarray, explained: np.ndarray) -> list[int]:
+    """Return the months in which alarms concern too few patients, and those that hide them.
+
+    What is left out can be had by subtraction from the counts of all months. So with these months
+    go those of fewest alarms, until there are two and together they concern enough patients.
+    """
+    month, raised = log.month(), still_open | explained
+
+    def few(mask: np.ndarray) -> bool:
+        return 0 < log.n_patients(mask) < SMALL_CELL
+
+    hidden: list[int] = []
+    others: list[int] = []
+    for one in np.unique(month):
+        here = month == one
+        is_few = few(still_open & here) or few(explained & here)
+        (hidden if is_few else others).append(int(one))
+    others.sort(key=lambda one: int((raised & (month == one)).sum()))
+    totals = [mask for mask in (raised, still_open, explained) if not few(mask)]  # that are shown
+    while others and hidden:
+        together = np.isin(month, hidden)
+        if len(hidden) > 1 and not any(few(mask & together) for mask in totals):
+            break
+        hidden.append(others.pop(0))
+    return hidden
+
+
 def _months(report: Report, log: AccessLog, alerts: Alerts) -> None:
     """Alarms per month, without months in which they concern too few patients."""
     month = log.month()
-    counts = {}
-    hidden = []
     explained = alerts.explained
     still_open = alerts.raised & ~explained
-    for one in np.unique(month):
-        masks = [mask & (month == one) for mask in (still_open, explained)]
-        counts[int(one)] = [int(mask.sum()) for mask in masks]
-        if any(0 < log.n_patients(mask) < SMALL_CELL for mask in masks):
-            hidden.append(int(one))
-    if len(hidden) == 1 and len(counts) > 1:  # the others' sum would give it away
-        hidden.append(min(counts.keys() - hidden, key=lambda m: sum(counts[m])))
+    counts = {
+        int(one): [int((mask & (month == one)).sum()) for mask in (still_open, explained)]
+        for one in np.unique(month)
+    }
+    hidden = _hidden_months(log, still_open, explained)
     months = [one for one in counts if one not in hidden]
     still, gone = ([counts[one][i] for one in months] for i in (0, 1))
     labels = [str(np.datetime64(one, "M")) for one in months]
