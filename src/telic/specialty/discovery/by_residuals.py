@@ -8,8 +8,8 @@
 4. Users who stand out from shuffled users are clustered by their direction in these dimensions.
    `SPARE` more practices are looked for: one too weak for a dimension of its own would share a
    cluster with a neighbour.
-5. Practices are refined, and dropped if they do not show on patients that did not make them
-   (`telic.specialty.discovery.practice_mixture`).
+5. Practices are refined, joined where one was cut in two, and dropped if they do not show on
+   patients that did not make them (`telic.specialty.discovery.practice_mixture`).
 """
 
 from collections.abc import Callable
