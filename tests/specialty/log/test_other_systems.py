@@ -754,6 +754,28 @@ def test_bundles_compressed_files_and_byte_order_marks_are_read(convert, tmp_pat
     assert notes == []
 
 
+@pytest.mark.parametrize("ids", [True, False])
+def test_entries_of_a_bundle_that_refer_to_one_another_by_full_urls_are_found(
+    convert, tmp_path, ids
+):
+    resources = [EVENT, ANN, ENCOUNTER, FLU, {"resourceType": "Patient", "id": "p1"}]
+    text = json.dumps(resources)
+    entries = []
+    for number, one in enumerate(resources):
+        url = f"urn:uuid:0c3151bd-{number}"
+        text = text.replace(f'"{one["resourceType"]}/{one.get("id")}"', f'"{url}"')
+        entries.append({"fullUrl": url})
+    for entry, one in zip(entries, json.loads(text), strict=True):
+        entry["resource"] = {key: one[key] for key in one if ids or key != "id"}
+    assert text.count("urn:uuid") >= 4
+    bundle = {"resourceType": "Bundle", "type": "transaction", "entry": entries}
+    write_fhir(tmp_path / "source", bundle)
+    log, _ = convert("fhir")
+    assert log.users.tolist() == ["ann" if ids else "0c3151bd-1"]
+    assert len(log.access_user) == 1
+    assert len(log.codes) == 1
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -222,11 +222,35 @@ def _resources(source: Path) -> Iterator[tuple[Path, int, dict[str, Any]]]:
                 if resource.get("resourceType") != "Bundle":
                     yield file, number, resource
                     continue
-                for entry in _objects(resource.get("entry")):
-                    if isinstance(inner := entry.get("resource"), dict):
-                        yield file, number, inner
+                for inner in _entries(line, resource):
+                    yield file, number, inner
         except OSError as error:
             raise unreadable(file, error) from None
+
+
+def _entries(line: str, bundle: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The resources of the Bundle of a line; who refers to an entry's `fullUrl` refers to its id.
+
+    So a Bundle names what has no address yet (``urn:uuid:…``). Without an id of its own, such a
+    resource has the end of its `fullUrl`.
+    """
+    named = {}
+    for entry in _objects(bundle.get("entry")):
+        url, inner = entry.get("fullUrl"), entry.get("resource")
+        if isinstance(url, str) and isinstance(inner, dict):
+            own = inner.get("id") or re.split("[:/]", url)[-1]
+            named[url] = f"{inner.get('resourceType')}/{own}"
+
+    def resolved(value: dict[str, Any]) -> dict[str, Any]:
+        reference = value.get("reference")
+        if isinstance(reference, str) and reference in named:
+            value["reference"] = named[reference]
+        return value
+
+    for entry in _objects(json.loads(line, object_hook=resolved).get("entry")):
+        if isinstance(inner := entry.get("resource"), dict):
+            name = named.get(str(entry.get("fullUrl")), "").partition("/")[2]
+            yield inner | {"id": inner.get("id") or name}
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
