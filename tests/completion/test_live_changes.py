@@ -491,6 +491,28 @@ def test_what_was_deleted_and_added_again_counts_for_those_who_searched_for_it(t
         assert found[0].relevance == pytest.approx(np.log(6) + 2 * np.log(31))
 
 
+def test_a_history_in_other_spellings_counts_for_the_one_that_is_shown(tmp_path):
+    """The list may have been fitted again since, or an editor have mended its spelling."""
+    completer = searched(tmp_path, [*by_all("tea"), *by_all("teapot"), *by_all("ten")])
+    ada = completer.user()
+    ada.history |= {"TEA": 2.0, "tea": 1.0, "Tenor": 1.0, "TENOR": 3.0}
+    found = {s.text: s.relevance for s in completer.compose(ada).suggest("te", at=0.0)}
+    assert sorted(found) == ["TENOR", "tea", "teapot", "ten"]
+    weight = completer.relevance.factors[1]
+    assert found["tea"] == pytest.approx(completer.suggest("tea")[0].relevance + weight * np.log(4))
+    assert found["TENOR"] == pytest.approx(weight * np.log(5))
+    completer.live.delete("tea")
+    completer.live.put("Tea", 7)
+    for one in (completer, compacted(completer)):
+        found = {s.text: s.relevance for s in one.compose(ada).suggest("te", at=0.0)}
+        assert sorted(found) == ["TENOR", "Tea", "teapot", "ten"]
+        shared = next(s.relevance for s in one.suggest("te") if s.text == "Tea")
+        assert found["Tea"] == pytest.approx(shared + weight * np.log(4))
+    apart = replace(completer, merged=False)
+    found = [s.text for s in apart.compose(ada).suggest("te", at=0.0)]
+    assert sorted(found) == ["TEA", "TENOR", "Tenor", "tea", "teapot", "ten"]
+
+
 def test_a_change_reaches_what_is_being_typed_by_those_who_searched_for_it(tmp_path):
     """At the next keystroke, and each phrase once; feedback on other texts stays theirs."""
     completer = searched(tmp_path, [*by_all("tea"), *by_all("teapot"), *by_all("ten")])

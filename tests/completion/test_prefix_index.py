@@ -241,7 +241,8 @@ def test_a_phrase_stands_where_its_folded_form_and_spelling_put_it(phrases, othe
     assert index.phrases(range(len(index))) == ordered
     for phrase in [*phrases, other]:
         before = [p for p in ordered if (fold(p), p) < (fold(phrase), phrase)]
-        assert index.place(phrase) == (len(before), phrase in ordered, fold(phrase).encode())
+        place = (len(before), phrase in ordered, fold(phrase).encode(), index.alike(phrase))
+        assert index.place(phrase) == place
         assert index.find(phrase) == (len(before) if phrase in ordered else -1)
     assert [index.folded(i).decode() for i in range(len(index))] == [fold(p) for p in ordered]
 

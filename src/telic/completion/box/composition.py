@@ -303,18 +303,13 @@ class Composition:
     def known_as(self, text: str) -> str:
         """Return the spelling by which a text is suggested here, where near-duplicates are merged.
 
-        Another tenant may spell it otherwise, and an editor may have added it since, or deleted it
-        and added it in another spelling.
+        Another tenant may spell it otherwise.
         """
         completer = self.completer
         if not completer.merged:
             return text
         alike = completer.index.alike(text)
-        id = next(iter(alike), -1) if self._filter is None else self._filter.first_of(alike)
-        added = completer.live.added_alike(text) if id < 0 or id in completer.live.gone else None
-        if added is not None:
-            return added
-        return completer.index.phrase(id) if id >= 0 else self._own.alike(text)
+        return completer.live.shown_for(text, alike, self._filter) or self._own.alike(text)
 
     def _observe(self, at: float) -> None:
         if self._shown is None:

@@ -168,11 +168,18 @@ class Live:
         """Return the number of an added phrase, -1 if it is none."""
         return self._numbers.get(phrase, -1)
 
-    def added_alike(self, phrase: str) -> str | None:
-        """Return the spelling of an added phrase that folds as this one does, None if none does."""
+    def shown_for(self, phrase: str, alike: range, through: Filter | None) -> str | None:
+        """Return the spelling that is shown for a phrase where spellings are merged, or None.
+
+        `alike` are the index's ids that fold as it does. An editor may have added it since, or
+        deleted it and added it in another spelling.
+        """
+        id = next(iter(alike), -1) if through is None else through.first_of(alike)
+        if id >= 0 and id not in self.gone:
+            return self.index.phrase(id)
         first, last = self._range_of(encoded_prefix(phrase))
-        alike = self._forms[first:last]
-        return next((text for _, text, number in alike if number >= len(self.index)), None)
+        added = (text for _, text, number in self._forms[first:last] if number >= len(self.index))
+        return next(added, None)
 
     def weight(self, number: int) -> float:
         """Return the weight of a number now."""

@@ -69,34 +69,41 @@ class OwnQueries:
         if not history or (completer.relevance.factors[1] <= 0 and completer.signals is None):
             return cls([], [], others, list(others))
         known = user.places(completer.index, completer.deny)
-        places = [known[query] for query in history]
         live = completer.live
+        last_spelled = {place.folded: query for query, place in known.items() if place is not None}
 
         def number_of(query: str, place: Place | None) -> int:
             if place is None or place.folded.rstrip(b" ") in live.deleted:
                 return -1
-            gone = place.there and place.at in live.gone
-            if place.there and not gone:
+            if place.there and place.at not in live.gone:
                 return place.at if through is None else live.shown_as(query, through)
-            if (added := live.added(query)) >= 0 or gone:  # perhaps it was added again
+            if (added := live.added(query)) >= 0:  # perhaps it was added again
                 return added
+            if completer.merged:
+                if shown := live.shown_for(query, place.alike, through):
+                    return live.shown_as(shown, through)
+                query = last_spelled[place.folded]
             return others.setdefault(query, OTHERS + len(others))
 
-        numbers = [number_of(*pair) for pair in zip(history, places, strict=True)]
-        relevance = own_relevance(completer, numbers, list(history.values()), through).tolist()
-        # What was deleted, is denied or does not pass the filter has no number.
-        each = sorted(
-            OwnQuery(
-                place.folded,
-                (place.at, place.there and number < len(completer.index), place.folded, query),
-                number,
-                r,
-                history[query],
-                user.last.get(query, 0),
-            )
-            for query, place, number, r in zip(history, places, numbers, relevance, strict=True)
-            if number >= 0 and place is not None
-        )
+        # What was deleted, is denied or does not pass the filter has no number. Spellings that are
+        # merged have one together: a history may be older than the list, or its spelling.
+        spellings: dict[int, list[str]] = {}
+        for query in history:
+            if (number := number_of(query, known[query])) >= 0:
+                spellings.setdefault(number, []).append(query)
+        counts = [sum(history[query] for query in own) for own in spellings.values()]
+        relevance = own_relevance(completer, list(spellings), counts, through).tolist()
+        each = []
+        for (number, own), count, r in zip(spellings.items(), counts, relevance, strict=True):
+            place = known[own[0]]
+            assert place is not None
+            at, there = place.at, False
+            if number < OTHERS:
+                at, there, *_ = live.order(number, place.folded)
+            last = max(user.last.get(query, 0) for query in own)
+            order = (at, there, place.folded, own[-1])  # as it was spelled last
+            each.append(OwnQuery(place.folded, order, number, r, count, last))
+        each.sort()
         return cls(each, [own.folded for own in each], others, list(others))
 
     def starting(self, typed: bytes) -> list[OwnQuery]:

@@ -42,6 +42,8 @@ class Place(NamedTuple):
     there: bool
     folded: bytes
     """Its folded form, in UTF-8."""
+    alike: range
+    """The ids whose phrases fold as it does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -380,7 +382,7 @@ class PrefixIndex:
         key, spelling = encoded_prefix(phrase), phrase.encode(errors="surrogatepass")
         alike = self._alike(key)
         at = alike.start + bisect_left(alike, spelling, key=lambda id: self.phrase(id).encode())
-        return Place(at, at < alike.stop and self.phrase(at) == phrase, key)
+        return Place(at, at < alike.stop and self.phrase(at) == phrase, key, alike)
 
     def alike(self, phrase: str) -> builtins.range:
         """Give the ids whose phrases fold as this one does."""
