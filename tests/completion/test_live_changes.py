@@ -491,6 +491,38 @@ def test_what_was_deleted_and_added_again_counts_for_those_who_searched_for_it(t
         assert found[0].relevance == pytest.approx(np.log(6) + 2 * np.log(31))
 
 
+def test_a_completer_with_other_parts_keeps_changes_and_what_is_denied(tmp_path):
+    (tmp_path / "titles.csv").write_text("title,views\nTea,9\nTeapot,7\nTeacup,5\nTeaspoon,3\n")
+    completer = fit_files(tmp_path / "titles.csv").denying(DenyList(("teacup", "*pot*")))
+    completer.save(tmp_path / "box")
+    completer = Completer.load(tmp_path / "box")
+    completer.live.delete("Tea")
+    completer.live.put("Teabag", 4)
+    completer.live.put("Teaspoon", 30)
+    fewer = replace(completer, n=2, relevance=replace(completer.relevance, popular=0.5))
+    assert [(s.text, s.relevance) for s in fewer.suggest("te")] == [
+        ("Teaspoon", pytest.approx(0.5 * np.log(31))),
+        ("Teabag", pytest.approx(0.5 * np.log(5))),
+    ]
+    fewer.live.delete("Teabag")  # a copy: the first goes on by itself
+    assert texts(completer, "te") == ["Teaspoon", "Teabag"]
+    anew = completer.denying(DenyList(("teabag", "tea")))
+    assert texts(anew, "te") == ["Teaspoon", "Teapot", "Teacup"]
+    assert texts(anew.denying(DenyList(("teapot",))), "te") == ["Teaspoon", "Teacup"]
+    with pytest.raises(InputError, match="is on the deny list"):
+        anew.live.put("Teabag", 4)
+
+
+def test_what_one_completer_deletes_another_of_the_same_users_keeps(tmp_path):
+    one = searched(tmp_path, [*by_all("tea"), *by_all("ten"), *by_all("two")])
+    other = replace(one, n=5)
+    one.live.delete("tea")
+    other.live.delete("ten")
+    for _ in range(2):
+        assert sorted(texts(one, "t", user="u0")) == ["ten", "two"]
+        assert sorted(texts(other, "t", user="u0")) == ["tea", "two"]
+
+
 def test_a_history_in_other_spellings_counts_for_the_one_that_is_shown(tmp_path):
     """The list may have been fitted again since, or an editor have mended its spelling."""
     completer = searched(tmp_path, [*by_all("tea"), *by_all("teapot"), *by_all("ten")])
@@ -510,7 +542,7 @@ def test_a_history_in_other_spellings_counts_for_the_one_that_is_shown(tmp_path)
         assert found["Tea"] == pytest.approx(shared + weight * np.log(4))
     apart = replace(completer, merged=False)
     found = [s.text for s in apart.compose(ada).suggest("te", at=0.0)]
-    assert sorted(found) == ["TEA", "TENOR", "Tenor", "tea", "teapot", "ten"]
+    assert sorted(found) == ["TEA", "TENOR", "Tea", "Tenor", "tea", "teapot", "ten"]
 
 
 def test_a_change_reaches_what_is_being_typed_by_those_who_searched_for_it(tmp_path):

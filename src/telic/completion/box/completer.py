@@ -99,7 +99,8 @@ class Completer:
     synonyms : Synonyms, optional
         Other words to look for, where there are `words`.
     live : Live
-        What was added, counted up or deleted since; not saved, see `Live.as_json`.
+        What was added, counted up or deleted since; not saved, see `Live.as_json`. Where
+        `dataclasses.replace` leaves the index as it is, the new completer begins with a copy.
     stored : tuple of path and str, optional
         The folder that it was loaded from, and what tells its list and rules from any other.
     found : dict
@@ -134,14 +135,17 @@ class Completer:
     signals: SignalRanker | None = None
     found: dict[str, Any] = field(default_factory=dict)
     keyboard: str = ""
-    live: Live = field(init=False, compare=False, repr=False)
+    live: Live = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     stored: tuple[Path, str] | None = field(init=False, compare=False, repr=False)
     _changed: tuple[tuple[int, int], SignalRanker] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         keys_beside(self.keyboard)  # says what is wrong with it
         expect_at_least(1, n=self.n)
-        object.__setattr__(self, "live", Live(self.index, self.unit or 1.0, self.deny))
+        live = Live(self.index, self.unit or 1.0, self.deny)
+        if self.live is not None and self.live.index is self.index:
+            live.take_over(self.live)
+        object.__setattr__(self, "live", live)
         object.__setattr__(self, "stored", None)
         object.__setattr__(self, "_changed", ((0, 0), self.signals))
 
@@ -452,7 +456,7 @@ class Completer:
         return completer
 
     def denying(self, deny: DenyList) -> Self:
-        """Return a completer that never suggests what a list denies."""
+        """Return a completer that never suggests what a list denies, in place of its own list."""
         phrases = self.index.phrases(range(len(self.index)))
         denied = {i for i, phrase in enumerate(phrases) if deny.denies(phrase)}
         users = {
@@ -467,6 +471,9 @@ class Completer:
         }
         found = self.found | {"phrases denied": len(denied)}
         completer = replace(self, deny=deny, users=users, found=found)
+        # What only the list before denied is there again.
+        lifted = {id for id in self._denied() if not self.live.was_deleted(self.index.folded(id))}
+        completer.live.gone -= lifted
         completer.live.gone |= denied
         return completer
 
@@ -483,9 +490,7 @@ class Completer:
         if len(gate.users) == len(keep):
             gate = replace(gate, users=gate.users[keep])
         users = {name: state for name, state in self.users.items() if name != user}
-        completer = replace(self, users=users, gate=gate)
-        completer.live.restore(self.live.as_json())
-        return completer
+        return replace(self, users=users, gate=gate)
 
 
 def erase_user(folder: str | Path, user: str) -> bool:

@@ -312,6 +312,25 @@ class Live:
             for text, weight in stored["added"].items():
                 self._put(text, dict.fromkeys(self._numbers_of(text), weight))
 
+    def take_over(self, other: "Live") -> None:
+        """Take over the changes to the same index, but for phrases that are denied here."""
+        if not (len(other) or other.deleted):
+            return
+        stored, scale = other.as_json(), self.unit / other.unit
+        changed = {id: (self.index.phrase(int(id)), w) for id, w in stored["changed"].items()}
+        added = {text: (text, w) for text, w in stored["added"].items()}
+        for name, weights in (("changed", changed), ("added", added)):
+            stored[name] = {
+                key: scale * weight
+                for key, (text, weight) in weights.items()
+                if self.deny is None or not self.deny.denies(text)
+            }
+        self.restore(stored)
+
+    def was_deleted(self, form: bytes) -> bool:
+        """Say whether what folds so was deleted, and not added again."""
+        return form.rstrip(b" ") in self.deleted
+
     def _numbers_of(self, phrase: str) -> list[int]:
         """Return the numbers of a phrase in exactly this spelling; of a new one, its own to be."""
         if (added := self.added(phrase)) >= 0:

@@ -73,7 +73,7 @@ class OwnQueries:
         last_spelled = {place.folded: query for query, place in known.items() if place is not None}
 
         def number_of(query: str, place: Place | None) -> int:
-            if place is None or place.folded.rstrip(b" ") in live.deleted:
+            if place is None or live.was_deleted(place.folded):
                 return -1
             if place.there and place.at not in live.gone:
                 return place.at if through is None else live.shown_as(query, through)

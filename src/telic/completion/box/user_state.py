@@ -17,8 +17,9 @@ from telic.completion.signals.log_split import MINUTE
 
 if TYPE_CHECKING:
     from telic.completion.box.completer import Completer
+    from telic.completion.box.live_changes import Live
 
-_Parts = tuple[PrefixIndex, Relevance, DenyList | None]
+_Parts = tuple[PrefixIndex, Relevance, DenyList | None, "Live"]
 """What a completer makes candidates of own queries from."""
 
 
@@ -66,7 +67,7 @@ class UserState:
 
     def own_queries(self, completer: "Completer") -> OwnQueries:
         """Return the own queries as a completer's candidates; made anew where they have changed."""
-        parts = completer.index, completer.relevance, completer.deny
+        parts = completer.index, completer.relevance, completer.deny, completer.live
         counts = completer.live.version, len(self.history), sum(self.history.values())
         known = self._own[0]
         if known is None or known[1] != counts or any(map(is_not, known[0], parts)):

@@ -150,9 +150,7 @@ class KeptLists:
         """Return the folder of the model and what tells it from others; write one if need be."""
         if self._stored is None:
             self._own = tempfile.mkdtemp(prefix="telic-")
-            fitted = replace(self._fitted, users={})
-            fitted.live.gone |= self._fitted.live.gone
-            fitted.save(Path(self._own, "model"))
+            replace(self._fitted, users={}).save(Path(self._own, "model"))
             self._stored = Completer.load(Path(self._own, "model")).stored
         assert self._stored is not None
         return self._stored
