@@ -170,6 +170,18 @@ def test_what_a_list_has_is_limited_but_not_what_users_submit(two_tenants, tmp_p
     assert suggested(completer, "pub") == {"teal", "tea secret"}
 
 
+def test_searches_of_no_tenant_are_not_those_of_a_tenant_without_a_log(two_tenants, tmp_path):
+    """They make a phrase for everybody, and leave a row of a list that is limited as it is."""
+    (tmp_path / "list.csv").write_text("phrase,weight,tenant\nteal,7,pub\nterrine,1,pub\n")
+    completer = fit_files(tmp_path / "list.csv", two_tenants)
+    assert suggested(completer, "pub") == {"teal", "terrine"}
+    assert suggested(completer, "shop") == {"tea", "teal", "tea for two"}
+    for tenant, popularity in (("pub", 7), ("shop", 3)):
+        teal = completer.suggest("teal", where={"tenant": tenant})[0]
+        assert teal.relevance == pytest.approx(np.log1p(popularity))
+    assert completer.found[KEPT_BACK]["3"].startswith("7 phrases")  # teal is pub's and everybody's
+
+
 def test_what_is_counted_counts_a_phrase_of_two_tenants_as_it_is_held(two_tenants, tmp_path):
     (tmp_path / "list.csv").write_text("phrase,weight\ntea,1\nterrine,1\n")
     alone = GatheredByTenant(None, read_sources([two_tenants]).logs)

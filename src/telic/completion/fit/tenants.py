@@ -87,6 +87,9 @@ class GatheredByTenant:
             self.parts[name] = Gathered(
                 rows_of_list.of(name, own), own, min_users=min_users, duplicates=duplicates
             )
+        self._unsearched = Gathered(
+            rows_of_list.unsearched(), [], min_users=min_users, duplicates=duplicates
+        )
         counted = [part.submissions for part in self.parts.values()]
         self._end = max(each.end for each in counted if len(each.at))
 
@@ -103,6 +106,7 @@ class GatheredByTenant:
             if name is not None:
                 each = replace(each, contexts=each.contexts | {TENANT: [name] * len(each)})
             found.append(each)
+        found.append(self._unsearched.entries())
         names = list(dict.fromkeys([TENANT, *(c for each in found for c in each.contexts)]))
         return Entries(
             [phrase for each in found for phrase in each.phrases],
@@ -153,7 +157,7 @@ class GatheredByTenant:
         found = {name: part.kept() for name, part in self.parts.items()}
         # A phrase counts once for each tenant whose own it is; of a list, once in all.
         listed = {name: part.listed_forms() for name, part in self.parts.items()}
-        everywhere = set().union(*listed.values())
+        everywhere = self._unsearched.listed_forms().union(*listed.values())
         total = {
             k: Kept(
                 len(everywhere)
@@ -177,14 +181,17 @@ class _ListRows:
     def __init__(self, listed: PhraseList | None, tenants: set[str]) -> None:
         self._listed = listed
         self._own: dict[str | None, list[int]] = {}
+        self._unsearched: list[int] = []
         self._shared: dict[str, list[int]] = {}
         if listed is None:
             return
         nobodys = pa.nulls(len(listed), pa.string())
         limits = listed.contexts.get(TENANT, nobodys).to_pylist()
         for row, (phrase, limit) in enumerate(zip(listed.phrases.to_pylist(), limits, strict=True)):
-            # Rows of a tenant without a log need no part of their own: they keep their limit.
-            self._own.setdefault(limit if limit in tenants else None, []).append(row)
+            if limit is None or limit in tenants:
+                self._own.setdefault(limit, []).append(row)
+            else:
+                self._unsearched.append(row)
             if limit is None:
                 self._shared.setdefault(fold(phrase), []).append(row)
 
@@ -194,6 +201,16 @@ class _ListRows:
         if tenant is not None:
             forms = {fold(query) for log in logs for query in log.queries}
             rows += [row for form in sorted(forms) for row in self._shared.get(form, [])]
+        return self._taken(rows)
+
+    def unsearched(self) -> PhraseList | None:
+        """Return the rows of all tenants without a log, which keep their limits.
+
+        Nobody's searches are not these tenants': they make a phrase for everybody.
+        """
+        return self._taken(self._unsearched)
+
+    def _taken(self, rows: list[int]) -> PhraseList | None:
         if self._listed is None or not rows:
             return None
         return _list_rows(self._listed, np.sort(rows))
