@@ -248,6 +248,16 @@ def test_what_cannot_be_asked_is_named(box, tmp_path):
         box.suggest("t", where={"colour": "red"})
     with pytest.raises(InputError, match="no such context"):
         box.suggest("t", boost={"colour": {"red": 2.0}})
+    with pytest.raises(InputError, match="filter 'language' is 3, expected a value as text"):
+        box.suggest("t", where={"language": 3})
+    with pytest.raises(InputError, match=r"filter is \['language'\], expected values by context"):
+        box.suggest("t", where=["language"])
+    with pytest.raises(InputError, match=r"boost is .*, expected factors by context and value"):
+        box.suggest("t", boost=["language"])
+    with pytest.raises(InputError, match="boost of 'language' has the value 3, expected text"):
+        box.suggest("t", boost={"language": {3: 2.0}})
+    with pytest.raises(InputError, match="boost of 'de' is '3', expected a number > 0"):
+        box.suggest("t", boost={"language": {"de": "3"}})
     with pytest.raises(InputError, match="boost of 'de' is 0"):
         box.suggest("t", boost={"language": {"de": 0}})
     with pytest.raises(InputError, match="boost of 'language' is 'de', expected factors by value"):

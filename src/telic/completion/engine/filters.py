@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -70,14 +71,18 @@ class Contexts:
         Raises
         ------
         InputError
-            If the filter names a context that there is not.
+            If the filter names a context that there is not, or a value is no text.
         """
-        for name in where or {}:
+        if not isinstance(where or {}, Mapping):
+            raise InputError(f"filter is {where!r}, expected values by context.")
+        for name, value in (where or {}).items():
             if name not in self.names:
                 raise InputError(
                     f"filter {name!r}: the phrases have no such context, only "
                     f"{', '.join(self.names)}."
                 )
+            if not isinstance(value, str):  # no phrase would have it, whatever it is
+                raise InputError(f"filter {name!r} is {value!r}, expected a value as text.")
         codes = [ANY] * len(self.names)
         for i, name in enumerate(self.names):
             if where and name in where:
@@ -100,6 +105,8 @@ class Contexts:
         boost : mapping
             Context → value → factor, above 0: ``{"language": {"de": 3.0}}``.
         """
+        if not isinstance(boost, Mapping):
+            raise InputError(f"boost is {boost!r}, expected factors by context and value.")
         self.wanted(dict.fromkeys(boost, ""))
         total = np.zeros(len(ids))
         for i, name in enumerate(self.names):
@@ -107,7 +114,9 @@ class Contexts:
             if not isinstance(factors, Mapping):
                 raise InputError(f"boost of {name!r} is {factors!r}, expected factors by value.")
             for value, factor in factors.items():
-                if not 0 < factor < np.inf:
+                if not isinstance(value, str):
+                    raise InputError(f"boost of {name!r} has the value {value!r}, expected text.")
+                if not isinstance(factor, Real) or not 0 < factor < np.inf:
                     raise InputError(f"boost of {value!r} is {factor!r}, expected a number > 0.")
                 if value in self.values[i]:
                     has = self.codes[i, ids] == self.values[i].index(value)
