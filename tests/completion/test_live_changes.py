@@ -210,6 +210,8 @@ def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
         ("Tea", ["tea", "TÉA"], ["teas", "a tea"]),
         ("*t*", ["at", "tea"], ["bee"]),
         ("*a.c*", ["xa.cx"], ["abc"]),
+        ("* t*", ["a tea", "ä\tTea"], ["at", "tea"]),
+        ("*t *", ["at a", "T e"], ["at", "tea"]),
         ("/t/", ["at", "tea"], ["bee"]),
         ("/^t.a$/", ["tea"], ["teas", "ta"]),
         ("**", ["**"], ["a*", "*"]),
@@ -239,6 +241,8 @@ def test_the_letters_of_one_text_are_no_rules():
         DenyList("tea")
     with pytest.raises(InputError, match="a group of synonyms: 'tv' is one str"):
         Synonyms((("tea", "cha"), "tv"))
+    with pytest.raises(InputError, match=r"deny rules: \(3,\), expected a sequence of str"):
+        DenyList((3,))
 
 
 def test_rules_and_synonyms_are_read_from_text(tmp_path):

@@ -1,7 +1,7 @@
 """What an editor says of suggestions: what is never shown, and what means the same."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -52,7 +52,8 @@ class DenyList:
             elif not fold(rule[1:-1] if starred else rule) or rule.strip() == "*":
                 raise InputError(f"deny rule {rule!r}: expected a phrase, *part* or /pattern/.")
             elif starred:
-                inside.append(re.escape(fold(rule[1:-1])))
+                begins = " " * rule[1].isspace()  # folding drops it, and keeps one at the end
+                inside.append(re.escape(begins + fold(rule[1:-1])))
             else:
                 exact.add(fold(rule).strip())
         object.__setattr__(self, "_exact", exact)
@@ -132,10 +133,15 @@ class Synonyms:
         return list(dict.fromkeys(found))[:VARIANTS]  # several groups may say the same
 
 
-def _refuse_text(texts: object, name: str) -> None:
-    """Raise InputError for one text in place of several, which its letters would be taken for."""
+def _refuse_text(texts: Any, name: str) -> None:
+    """Raise InputError for one text in place of several, which its letters would be taken for.
+
+    So too for what is no sequence of texts.
+    """
     if isinstance(texts, str):
         raise InputError(f"{name}: {texts[:40]!r} is one str, expected a sequence of them.")
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{name}: {texts!r}, expected a sequence of str.")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
