@@ -98,6 +98,11 @@ def test_the_command_compares_arms_and_says_where_propensities_are_wrong(
     _, out, _ = telic(tmp_path / "right")
     assert "IPS" in out
     assert "in 3 interleaved compositions" in out
+    events = next((tmp_path / "right").glob("events-*"))
+    events.write_text(events.read_text() + '{"half')
+    code, out, err = telic(tmp_path / "right", "--first", "b", "--json")
+    assert (code, json.loads(out)["values"]) == (0, found["values"])
+    assert err == f"{tmp_path / 'right'}: left out 1: half-written lines at a file's end\n"
     pq.write_table(pa.table({"arm": ["a", "b"], "user": ["u", "v"]}), tmp_path / "other.parquet")
     code, _, err = telic(tmp_path / "other.parquet")
     assert code == 2

@@ -116,7 +116,10 @@ def _recorded(path: Path) -> "pa.Table":
     from telic.data.ubi import read_ubi
 
     if path.is_dir():
-        return read_ubi(path)[0]
+        table, left_out = read_ubi(path)
+        for reason, count in left_out.items():
+            console.print(f"{path}: left out {count}: {reason}", soft_wrap=True)
+        return table
     if not path.exists():
         raise no_such_file(path)
     try:
