@@ -469,7 +469,7 @@ def test_what_was_deleted_stays_away_from_those_who_searched_for_it(tmp_path):
     assert {"tea towel", "tea bomb"} < set(texts(completer, "tea", user="ada"))
     assert completer.live.delete("Tea Towel")
     assert not completer.live.delete("téa bomb")  # in a history alone
-    restored = replace(completer)
+    restored = fit_files(tmp_path / "log.csv")
     restored.live.restore(json.loads(json.dumps(completer.live.as_json())))
     for each in (completer, compacted(completer), restored):
         for typed in ("tea", "towel", "bomb", "bmob"):
@@ -515,6 +515,9 @@ def test_a_completer_with_other_parts_keeps_changes_and_what_is_denied(tmp_path)
     assert texts(anew.denying(DenyList(("teapot",))), "te") == ["Teaspoon", "Teacup"]
     with pytest.raises(InputError, match="is on the deny list"):
         anew.live.put("Teabag", 4)
+    restored = Completer.load(tmp_path / "box").denying(DenyList(("teabag",)))
+    restored.live.restore(completer.live.as_json())
+    assert "Teabag" not in texts(restored, "te")
 
 
 def test_what_one_completer_deletes_another_of_the_same_users_keeps(tmp_path):

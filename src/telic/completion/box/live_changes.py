@@ -16,7 +16,7 @@ from telic.completion.engine.few_words import FewWords
 from telic.completion.engine.filters import NO_VALUE, Filter
 from telic.completion.engine.folding import checked_form, encoded_prefix, fold
 from telic.completion.engine.prefix_index import PrefixIndex
-from telic.completion.engine.rules import DenyList
+from telic.completion.engine.rules import DenyList, kept
 from telic.completion.engine.word_index import NONE_LEFT_OUT, WordIndex
 from telic.completion.signals.counts import Beyond
 from telic.completion.signals.overlap import texts_of_forms
@@ -298,34 +298,28 @@ class Live:
                 "added": {text: self.weights[n] for text, n in self._numbers.items()},
             }
 
-    def restore(self, stored: Mapping[str, Any]) -> None:
-        """Take over what `as_json` gave for the same index."""
+    def restore(self, stored: Mapping[str, Any], scale: float = 1.0) -> None:
+        """Take over what `as_json` gave for the same index, but for what is denied by now.
+
+        `scale` is the unit over that of the stored weights.
+        """
         with self._lock:
             self.gone |= set(stored["gone"])
             self.deleted |= {form.encode() for form in stored.get("deleted", [])}
             self.version += 1
             texts: dict[str, dict[int, float]] = {}
             for id, weight in stored["changed"].items():
-                texts.setdefault(self.index.phrase(int(id)), {})[int(id)] = weight
-            for text, weights in texts.items():
-                self._put(text, weights)
-            for text, weight in stored["added"].items():
+                texts.setdefault(self.index.phrase(int(id)), {})[int(id)] = scale * weight
+            for text in kept(texts, self.deny):
+                self._put(text, texts[text])
+            for text in kept(stored["added"], self.deny):
+                weight = scale * stored["added"][text]
                 self._put(text, dict.fromkeys(self._numbers_of(text), weight))
 
     def take_over(self, other: "Live") -> None:
-        """Take over the changes to the same index, but for phrases that are denied here."""
-        if not (len(other) or other.deleted):
-            return
-        stored, scale = other.as_json(), self.unit / other.unit
-        changed = {id: (self.index.phrase(int(id)), w) for id, w in stored["changed"].items()}
-        added = {text: (text, w) for text, w in stored["added"].items()}
-        for name, weights in (("changed", changed), ("added", added)):
-            stored[name] = {
-                key: scale * weight
-                for key, (text, weight) in weights.items()
-                if self.deny is None or not self.deny.denies(text)
-            }
-        self.restore(stored)
+        """Take over the changes to the same index of a completer with other parts."""
+        if len(other) or other.deleted:
+            self.restore(other.as_json(), self.unit / other.unit)
 
     def was_deleted(self, form: bytes) -> bool:
         """Say whether what folds so was deleted, and not added again."""
