@@ -35,13 +35,36 @@ def test_tables_that_cannot_be_fitted_in_pieces_are_refused(
 
 def test_labels_may_be_times_in_any_zone(tmp_path):
     early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)
-    labels = pa.array([early, late, late], pa.timestamp("us", "Europe/Berlin"))
-    pq.write_table(pa.table({"x": [3.0, 1.0, 2.0], "y": labels}), tmp_path / "rows.parquet")
+    labels = pa.array([early, late, late] * 10, pa.timestamp("us", "Europe/Berlin"))
+    pq.write_table(pa.table({"x": [3.0, 1.0, 2.0] * 10, "y": labels}), tmp_path / "rows.parquet")
     (tmp_path / "rows.parquet").rename(tmp_path / "ROWS.PARQUET")  # as a fit in memory takes it
     design, chosen = design_of(tmp_path / "ROWS.PARQUET", label="y")
     assert chosen == "2026-01-01 01:00:00+01:00"
     (_, positive), = design.blocks(0, 3)  # fmt: skip
     assert positive.tolist() == [True, False, False]
+
+
+def test_booleans_are_numbers_and_a_missing_one_is_named(tmp_path):
+    flags = pa.array([True, False, True] * 10)
+    table = pa.table({"x": [3.0, 1.0, 2.0] * 10, "flag": flags, "y": [1, 0, 0] * 10})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    design, _ = design_of(tmp_path / "rows.parquet", label="y")
+    assert design == FileDesign.open(tmp_path / "rows.parquet", "y")
+    (X, _), = design.blocks(0, 3)  # fmt: skip
+    assert X.tolist() == [[3, 1], [1, 0], [2, 1]]
+
+    without = table.set_column(1, "flag", pa.array([True, None, False] * 10))
+    pq.write_table(without, tmp_path / "rows.parquet")
+    design = FileDesign.open(tmp_path / "rows.parquet", "y")
+    with pytest.raises(InputError, match="row 2, column 'flag': nan"):
+        list(design.blocks(0, 3))
+
+
+def test_a_class_of_nine_rows_is_too_small_to_measure_a_model(tmp_path):
+    table = pa.table({"x": range(40), "y": [1] * 9 + [0] * 31})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="9 rows are labelled 1 and 31 are not; fewer than ten"):
+        design_of(tmp_path / "rows.parquet", label="y")
 
 
 def test_rows_of_a_table_are_counted_from_1(tmp_path):

@@ -249,7 +249,7 @@ def compare_rankers(
             print(row["method"], row["auc"], row["sd"])
     """
     expect_at_least(1, runs=runs)
-    enough_of_each(rows)
+    enough_of_each(int(rows.positive.sum()), rows.positive.size, rows.positive_label)
     data = DataSet(name, rows.X, rows.positive, scaling)
     parameters, aucs, precisions = {}, {}, {}
     for method in METHODS:

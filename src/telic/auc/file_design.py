@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from telic.auc.feature_scaling import Scaling
+from telic.auc.table_columns import is_number
 from telic.data.object_storage import place, readable, refuse_remote, state_of
 from telic.data.tables import refuse_repeated
 from telic.errors import InputError
@@ -114,11 +115,7 @@ class FileDesign:
             raise InputError(f"{file}: cannot be read ({error}). Check the path.") from None
         if not metadata.num_rows:
             raise InputError(f"{file}: holds no row.")
-        numeric = [
-            field.name
-            for field in schema
-            if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-        ]
+        numeric = [field.name for field in schema if is_number(field.type)]
         wanted = [name for name in numeric if name != label] if columns is None else columns
         chosen = tuple(wanted)
         if not chosen:

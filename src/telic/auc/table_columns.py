@@ -183,7 +183,7 @@ class Encoder:
                         f"{MOST_CATEGORIES} are encoded. Leave it out with --drop {name}."
                     )
                 columns.append((name, tuple(categories)))
-            elif _is_number(kind):
+            elif is_number(kind):
                 columns.append((name, None))
             else:
                 raise InputError(
@@ -221,7 +221,7 @@ class Encoder:
             column = table[name]
             no_nulls(column, name, path)
             if categories is None:
-                if not _is_number(column.type):
+                if not is_number(column.type):
                     raise _no_number(column, name, path)
                 values = column.cast(pa.float64(), safe=False).to_numpy()  # rounds above 2⁵³
                 bad = np.flatnonzero(~np.isfinite(values))
@@ -284,7 +284,8 @@ def reads_as_number(text: str) -> bool:
     return text.isascii() and "_" not in text
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Say whether a column of this type is taken as numbers; true counts as 1, false as 0."""
     types = pa.types
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 

@@ -16,9 +16,9 @@ from telic.auc.file_design import BLOCK, FileDesign, Share
 from telic.auc.objective import Solution
 from telic.auc.partitioned import exact_in_pieces, partitions
 from telic.auc.passes import cg_in_pieces, columns_of, spam_in_pieces
-from telic.auc.table_columns import Encoder
+from telic.auc.table_columns import Encoder, is_number
 from telic.auc.table_labels import label_text, positive_of, refuse_nested
-from telic.auc.table_ranker import Labelled, Ranker, search_beta
+from telic.auc.table_ranker import Labelled, Ranker, enough_of_each, search_beta
 from telic.auc.thresholds import Rule, choose_threshold
 from telic.data.object_storage import Place, place, readable
 from telic.data.tables import refuse_repeated
@@ -48,7 +48,7 @@ def design_of(
     Raises
     ------
     InputError
-        If it is no Parquet file of numbers and two labels.
+        If it is no Parquet file of numbers and two labels, with ten rows of each.
     """
     file = place(path)
     if not file.name.lower().endswith(".parquet"):
@@ -68,7 +68,7 @@ def design_of(
     refuse_nested(schema.field(label).type, f"{path}: column {label!r}")
     for name in columns:
         kind = schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        if not is_number(kind):
             raise InputError(
                 f"{path}: column {name!r} is of type {kind}; a fit in pieces takes numbers. Leave "
                 f"it out with --drop {name}, or leave out --memory and --cluster."
@@ -80,7 +80,9 @@ def design_of(
     if None in counts:
         raise InputError(f"{path}: column {label!r} has missing values. Fill or drop the rows.")
     chosen = positive_of(counts, positive, f"{path}: column {label!r}")
-    return FileDesign.open(path, label, pos_label=chosen, columns=columns), label_text(chosen)
+    design = FileDesign.open(path, label, pos_label=chosen, columns=columns)
+    enough_of_each(counts[chosen], design.rows, label_text(chosen))
+    return design, label_text(chosen)
 
 
 def fit_measured_in_pieces(

@@ -211,14 +211,13 @@ class Ranker:
         )
 
 
-def enough_of_each(rows: Labelled) -> None:
+def enough_of_each(positive: int, rows: int, label: str) -> None:
     """Raise InputError if a class has fewer than ten rows, on which no AUC says anything."""
-    positive = int(rows.positive.sum())
-    others = rows.positive.size - positive
+    others = rows - positive
     if min(positive, others) < 10:
         raise InputError(
-            f"{positive} rows are labelled {rows.positive_label} and {others} are not; fewer than "
-            "ten rows of a class are too few to measure a model. Add rows of it."
+            f"{positive} rows are labelled {label} and {others} are not; fewer than ten rows of a "
+            "class are too few to measure a model. Add rows of it."
         )
 
 
@@ -275,7 +274,7 @@ def fit_measured(
     """
     if not 0 < test < 1:
         raise InputError(f"test: {test}, expected a share between 0 and 1.")
-    enough_of_each(rows)
+    enough_of_each(int(rows.positive.sum()), rows.positive.size, rows.positive_label)
     fewest = min(rows.positive.sum(), (~rows.positive).sum())
     if min(test, 1 - test) * fewest < 1.5:
         raise InputError(
