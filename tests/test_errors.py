@@ -1,8 +1,11 @@
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from telic import errors
 from telic.errors import (
     InputError,
     JobError,
@@ -22,6 +25,15 @@ def test_a_message_is_one_line_even_where_it_quotes_a_library(kind):
     assert str(quoted) == "x.csv cannot be read (line 3: too few values)."
     # What has one line already stays as it is, and so does a name with two spaces in it.
     assert str(kind("a  b.csv ( ) is missing")) == "a  b.csv ( ) is missing"
+
+
+def test_the_tree_shows_every_error():
+    found = {"TelicError": ""}
+    for file in Path(errors.__file__).parent.rglob("*.py"):
+        classes = re.findall(r"^class (\w+)\((\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+        found |= {name: base for name, base in classes if base.endswith(("Error", "Lost"))}
+    shown = {*re.findall(r"(\w+)  ", errors.__doc__), "TelicError"}
+    assert {name for name, base in found.items() if base in ("", *found)} == shown
 
 
 def test_what_is_not_among_the_names_known_is_refused():

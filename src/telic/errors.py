@@ -4,9 +4,13 @@
 
     TelicError
     ├── InputError    what the user gave cannot be used: a file, a row, a value, a parameter
-    │   └── DivergedError    the steps of a fit grew without bound on these rows
+    │   ├── DivergedError    the steps of a fit grew without bound on these rows
+    │   └── TooManyPairs     an attack would compare more pairs than it was allowed to
     ├── ModelError    a saved model is damaged, or newer than this version of telic
-    └── JobError      a partition of a job could not be worked on, or the cluster was lost
+    ├── JobError      a partition of a job could not be worked on
+    │   ├── LostWorker       the process that worked on it died
+    │   └── Lost             the whole cluster is gone
+    └── ServiceError  the service of a search box did not do what its client asked
 
 The command line prints the message of a `TelicError` on one line and exits with code 2.
 """
