@@ -18,7 +18,7 @@ The command line prints the message of a `TelicError` on one line and exits with
 import math
 import warnings
 from collections.abc import Collection
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -60,6 +60,13 @@ def expect_at_least(low: float, /, **given: Any) -> None:
         known = isinstance(value, Real)
         if not (known and low <= value < math.inf):
             raise InputError(f"{parameter} is {value!r}, expected a finite number >= {low:g}.")
+
+
+def expect_whole(low: int, /, **given: Any) -> None:
+    """Raise InputError unless each of the parameters given is a whole number, `low` or more."""
+    for parameter, value in given.items():
+        if not (isinstance(value, Integral) and value >= low):
+            raise InputError(f"{parameter} is {value!r}, expected a whole number >= {low}.")
 
 
 def expect_above(low: float, /, **given: Any) -> None:

@@ -93,9 +93,9 @@ def test_an_array_of_other_than_real_numbers_is_refused(kind, tmp_path):
 @pytest.mark.parametrize(
     ("fit", "options", "message"),
     [
-        (exact_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a finite number >= 1"),
+        (exact_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a whole number >= 1"),
         (exact_in_pieces, {"tol": -1}, "tol is -1, expected a finite number >= 0"),
-        (cg_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a finite number >= 1"),
+        (cg_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a whole number >= 1"),
         (cg_in_pieces, {"tol": np.nan}, "tol is nan, expected a finite number >= 0"),
         (spam_in_pieces, {"max_passes": 0}, "max_passes is 0, expected a whole number >= 1"),
         (spam_in_pieces, {"max_passes": 1.5}, "max_passes is 1.5, expected a whole number >= 1"),

@@ -446,9 +446,9 @@ def test_no_passes_and_no_batch_are_refused():
     choices, penalty = random_choices(), Elastic(1e-3, 1e-2)
     for name in ("batch_size", "max_passes"):
         for fit in (fit_saga, fit_printed):
-            with pytest.raises(InputError, match=f"{name} is 0, expected a finite number >= 1"):
+            with pytest.raises(InputError, match=f"{name} is 0, expected a whole number >= 1"):
                 fit(choices, penalty, **{name: 0})
-    with pytest.raises(InputError, match="max_passes is 0, expected a finite number >= 1"):
+    with pytest.raises(InputError, match="max_passes is 0, expected a whole number >= 1"):
         fit_sdca(choices, penalty, max_passes=0)
     with pytest.raises(InputError, match="max_passes is 12, expected more than 12"):
         fit_accelerated(choices, penalty, max_passes=12)

@@ -262,7 +262,7 @@ def test_what_cannot_be_asked_is_named(box, tmp_path):
         box.suggest("t", boost={"language": {"de": 0}})
     with pytest.raises(InputError, match="boost of 'language' is 'de', expected factors by value"):
         box.suggest("t", boost={"language": "de"})
-    with pytest.raises(InputError, match="n is 0, expected a finite number >= 1"):
+    with pytest.raises(InputError, match="n is 0, expected a whole number >= 1"):
         replace(box, n=0)
     (tmp_path / "a.txt").write_text("tea\n")
     with pytest.raises(InputError, match="this model have no contexts"):

@@ -208,7 +208,7 @@ def test_nothing_is_suggested_that_counts_nothing_or_that_nobody_need_have_submi
     assert texts(fit_files(log, min_users=2).suggest("")) == ["tea"]
     for fewest in (0, -1):
         with pytest.raises(
-            InputError, match=f"min_users is {fewest}, expected a finite number >= 1"
+            InputError, match=f"min_users is {fewest}, expected a whole number >= 1"
         ):
             fit_files(log, min_users=fewest)
 

@@ -82,7 +82,7 @@ def test_a_suggestion_beyond_the_prefix_is_whole(box, tmp_path):
         assert texts(completer.suggest("iphone", show=2)) == ["iPhone case", "Apple iPhone 14"]
         assert len(completer.suggest("")) == len(TITLES)
     for show in (-1, 1.5, "3", None):
-        with pytest.raises(InputError, match=f"show is {show!r}, expected an integer >= 0"):
+        with pytest.raises(InputError, match=f"show is {show!r}, expected a whole number >= 0"):
             box.suggest("iphone", show=show)
 
 

@@ -97,7 +97,7 @@ def test_a_phone_without_an_app_that_causes_queries_has_a_cause_all_the_same():
 
 
 def test_no_apps_are_refused_and_the_examples_tools_cause_nothing():
-    with pytest.raises(InputError, match="apps is 0, expected a finite number >= 1"):
+    with pytest.raises(InputError, match="apps is 0, expected a whole number >= 1"):
         made_up_affinity(PLACES, apps=0)
     catalogue, affinity = example_phones()
     assert len(catalogue.phrases) == len(set(catalogue.phrases)) == len(catalogue.weights)

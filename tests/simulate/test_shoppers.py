@@ -129,8 +129,8 @@ def test_equal_seeds_give_equal_logs():
     ("options", "message"),
     [
         ({"setting": "readers"}, "setting is 'readers', expected one of calibrated, inattentive"),
-        ({"users": 0}, "users is 0, expected a finite number >= 1"),
-        ({"compositions": -1}, "compositions is -1, expected a finite number >= 1"),
+        ({"users": 0}, "users is 0, expected a whole number >= 1"),
+        ({"compositions": -1}, "compositions is -1, expected a whole number >= 1"),
     ],
 )
 def test_wrong_options_are_named(options, message):

@@ -24,7 +24,7 @@ from telic.auc.estimators.online import OAM, OPAUC, SOLAM, RegSOLAM, UniExp
 from telic.auc.estimators.stochastic import SPAM, SPDAM, VRSPAM
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_ranker import Labelled, enough_of_each
-from telic.errors import DivergedError, expect_at_least
+from telic.errors import DivergedError, expect_whole
 from telic.evaluate.average_precision import average_precision
 from telic.evaluate.classification import roc_auc
 from telic.evaluate.repeated_cv import nadeau_bengio_interval
@@ -248,7 +248,7 @@ def compare_rankers(
         for row in compare_rankers("payments", rows, runs=3):
             print(row["method"], row["auc"], row["sd"])
     """
-    expect_at_least(1, runs=runs)
+    expect_whole(1, runs=runs)
     enough_of_each(int(rows.positive.sum()), rows.positive.size, rows.positive_label)
     data = DataSet(name, rows.X, rows.positive, scaling)
     parameters, aucs, precisions = {}, {}, {}

@@ -15,7 +15,7 @@ from telic.auc.file_design import BLOCK, FileDesign, mapped
 from telic.auc.methods import exact as _exact
 from telic.auc.objective import ClassMeans, Moments, Solution, rounding
 from telic.data.object_storage import Place, refuse_remote
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_at_least, expect_whole
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
 from telic.scale.arrays import Arrays, fold
@@ -154,7 +154,7 @@ def exact_in_pieces(
     array([0.667])
     """
     expect_at_least(0, beta=beta, beta1=beta1, tol=tol)
-    expect_at_least(1, max_passes=max_passes)
+    expect_whole(1, max_passes=max_passes)
     found = moments_of(design, executor=executor, out=out)
     with small_products(design.width):
         if beta1 == 0:

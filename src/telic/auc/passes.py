@@ -26,7 +26,7 @@ from telic.auc.partitioned import (
     refuse_one_class,
 )
 from telic.data.object_storage import Place, place
-from telic.errors import DivergedError, InputError, expect_above, expect_at_least
+from telic.errors import DivergedError, expect_above, expect_at_least, expect_whole
 from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
@@ -71,7 +71,7 @@ def cg_in_pieces(
     array([0.667])
     """
     expect_at_least(0, beta=beta, tol=tol)
-    expect_at_least(1, max_passes=max_passes)
+    expect_whole(1, max_passes=max_passes)
     with small_products(0):
         rows = _Passes(design, executor, out)
         return gradients(
@@ -125,8 +125,7 @@ def spam_in_pieces(
     check_step(step, beta)
     expect_at_least(0, beta=beta, beta1=beta1)
     expect_above(0, step_size=step_size)
-    if max_passes not in range(1, 2**31):
-        raise InputError(f"max_passes is {max_passes!r}, expected a whole number >= 1.")
+    expect_whole(1, max_passes=max_passes)
     rng, groups = generator(seed), design.groups()
     with small_products(0):
         rows = _Passes(design, executor, out)

@@ -7,7 +7,7 @@ import numpy as np
 from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.logit_kernels import softmax_rows
-from telic.errors import InputError, expect_at_least, expect_one_of
+from telic.errors import InputError, expect_one_of, expect_whole
 from telic.kernels import kernel
 from telic.optim.prox_kernels import soft
 
@@ -106,7 +106,7 @@ def fit_printed(
     progress : callable
         Told each pass when it is done.
     """
-    expect_at_least(1, batch_size=batch_size, max_passes=max_passes)
+    expect_whole(1, batch_size=batch_size, max_passes=max_passes)
     expect_one_of(get_args(StepSize), rule=rule)
     refuse_no_choices(choices)
     n, d = len(choices), choices.size

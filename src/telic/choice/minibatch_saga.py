@@ -11,7 +11,7 @@ import numpy as np
 from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
 from telic.choice.logit_kernels import softmax
-from telic.errors import expect_at_least
+from telic.errors import expect_whole
 from telic.kernels import kernel
 from telic.optim.prox_kernels import soft
 
@@ -65,7 +65,7 @@ def fit_saga(
     >>> fit_saga(choices, Elastic(l1=0.1, l2=0.1), max_passes=100).weights.round(4)
     array([-0.6091,  0.6091])
     """
-    expect_at_least(1, batch_size=batch_size, max_passes=max_passes)
+    expect_whole(1, batch_size=batch_size, max_passes=max_passes)
     refuse_no_choices(choices)
     n, first = len(choices), choices.first
     batch_size = min(batch_size, n)

@@ -23,7 +23,7 @@ import numpy as np
 
 from telic.choice.elastic_net import Elastic, Fit, Progress, refuse_no_choices, target_gap
 from telic.choice.factored_choices import FactoredChoices, squared_norms
-from telic.errors import expect_at_least
+from telic.errors import expect_whole
 from telic.kernels import kernel
 
 CONDITION = 10.0, 100.0
@@ -77,7 +77,7 @@ def fit_sdca(
     >>> fit_sdca(choices, Elastic(l1=0.1, l2=0.1), tol=1e-12).weights.round(4)
     array([-0.6091,  0.6091])
     """
-    expect_at_least(1, max_passes=max_passes)
+    expect_whole(1, max_passes=max_passes)
     refuse_no_choices(choices)
     n = len(choices)
     p = np.zeros(choices.rows)

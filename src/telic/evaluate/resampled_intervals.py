@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from telic.errors import expect_at_least
+from telic.errors import expect_whole
 from telic.evaluate.checked_numbers import checked_level
 from telic.evaluate.classification import checked_scores
 
@@ -66,7 +66,7 @@ def resampled(
     True
     """
     checked_level(level)
-    expect_at_least(1, resamples=resamples)
+    expect_whole(1, resamples=resamples)
     positive, scores = checked_scores(y, scores, pos_label)
     lists = [scores]
     if others is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_at_least, expect_whole
 from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim import row_products
 from telic.optim.design import LARGEST, Design, as_design
@@ -269,8 +269,7 @@ def make_problem(
         penalty = group_penalty(groups, l1=float(l1), l2=float(l2))
         if penalty.order.size != design.d:
             raise InputError(f"groups has {penalty.order.size} labels, X has {design.d} features.")
-    if not (isinstance(threads, int | np.integer) and threads >= 1):
-        raise InputError(f"threads is {threads!r}, expected an integer >= 1.")
+    expect_whole(1, threads=threads)
     if design.stored < SMALLEST:
         threads = 1
     return Problem(design, y, loss, penalty, mass, bool(fit_intercept), int(threads), offset)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from telic.data.object_storage import place, readable, state_of
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_whole
 
 
 class Range(NamedTuple):
@@ -35,7 +35,7 @@ def ranges(size: int, step: int) -> list[Range]:
     >>> [str(part) for part in ranges(5, 2)]
     ['0 to 1', '2 to 3', '4 to 4']
     """
-    expect_at_least(1, step=step)  # no range at all would be a job that does nothing
+    expect_whole(1, step=step)  # no range at all would be a job that does nothing
     return [Range(start, min(start + step, size)) for start in range(0, size, step)]
 
 

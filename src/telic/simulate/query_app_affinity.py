@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data.query_app_pairs import read_pairs
-from telic.errors import expect_at_least
+from telic.errors import expect_whole
 from telic.simulate.catalogue import Catalogue
 
 PHRASES_PER_APP = 12
@@ -46,7 +46,7 @@ def made_up_affinity(catalogue: Catalogue, *, apps: int = 300, seed: int = 0) ->
     Twelve phrases an app, the k-th with odds 1/k; an app's odds of being installed fall as
     ``rank ** -0.8``. Both are free parameters, not measured ones.
     """
-    expect_at_least(1, apps=apps)
+    expect_whole(1, apps=apps)
     rng = np.random.default_rng(seed)
     size = min(PHRASES_PER_APP, len(catalogue.phrases))
     draw = np.sqrt(catalogue.weights)

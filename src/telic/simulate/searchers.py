@@ -5,7 +5,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from telic.data.queries import QueryLog
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_at_least, expect_whole
 
 HOUR = 3600 * 1_000_000
 BEGIN = 1_767_225_600_000_000  # Thursday, 1 January 2026
@@ -94,7 +94,7 @@ def searchers(
     >>> len(log.users), len(log.query) >= 6
     (3, True)
     """
-    expect_at_least(1, users=users, sessions=sessions, nouns=nouns, days=days)
+    expect_whole(1, users=users, sessions=sessions, nouns=nouns, days=days)
     expect_at_least(0, moves=moves)
     rng = np.random.default_rng(seed)
     words = _words(nouns + 8 * nouns, rng)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data.contracts import COMPOSITIONS, SIMULATED
-from telic.errors import expect_at_least, expect_one_of
+from telic.errors import expect_one_of, expect_whole
 from telic.simulate.catalogue import Catalogue
 
 BRANDS, NOUNS, KINDS, GOODS = 25, 50, 80, 3000
@@ -143,7 +143,7 @@ def simulate_shoppers(
     (6, ['user', 'composition', 'query'])
     """
     expect_one_of(SHOPPERS, setting=setting)
-    expect_at_least(1, users=users, compositions=compositions)
+    expect_whole(1, users=users, compositions=compositions)
     p, goods = SHOPPERS[setting], goods_catalogue()
     shop = _Shop(goods, np.random.default_rng([seed, 2]))
     rows = []

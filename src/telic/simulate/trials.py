@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_whole
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def simulate_trial(
     >>> len(trial.reward), round(trial.truth[1] - trial.truth[0], 2)
     (6, 0.05)
     """
-    expect_at_least(1, users=users, choices=choices)
+    expect_whole(1, users=users, choices=choices)
     if not all(0 < share < 1 for share in shares):
         raise InputError(f"shares are {shares}, expected two between 0 and 1.")
     if not (-1 <= lift <= 1 and np.isfinite(growth)):
@@ -129,7 +129,7 @@ def simulate_lists(
     >>> len(log.item), log.examined.round(2).tolist()
     (24, [1.0, 0.5, 0.33, 0.25])
     """
-    expect_at_least(1, users=users, lists=lists, items=items, ranks=ranks)
+    expect_whole(1, users=users, lists=lists, items=items, ranks=ranks)
     if not (ranks <= items and 0 <= decay < np.inf):
         raise InputError(
             f"ranks is {ranks} and decay {decay:g}: expected at most {items}, the items, and at "

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from telic.completion import PrefixIndex, fold
 from telic.data.contracts import COMPOSITIONS, KEYSTROKE, SIMULATED, TIMESTAMP
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_whole
 from telic.simulate.catalogue import Catalogue
 from telic.simulate.intents import REFINEMENTS, Intents, draw_intents, query_text
 from telic.simulate.typist_parameters import SETTINGS, TypistParameters
@@ -85,7 +85,7 @@ def simulate_typists(
     (6, ['user', 'composition', 'query'])
     """
     p = _parameters(setting, attention)
-    expect_at_least(1, users=users, compositions=compositions, candidates=candidates)
+    expect_whole(1, users=users, compositions=compositions, candidates=candidates)
     lists = _StaticLists(catalogue, candidates)
     lengths = [len(text) for text in lists.folded]
     for phrase, length in zip(catalogue.phrases, lengths, strict=True):

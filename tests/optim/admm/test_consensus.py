@@ -103,8 +103,13 @@ def test_bad_shards_are_named():
     broken[4, 2] = np.nan
     with pytest.raises(InputError, match="shard 1: X contains NaN or infinity at row 4, column 2"):
         consensus_admm([(X, y), (broken, y)], **terms)
-    for name, value in (("tol", -1.0), ("max_rounds", np.nan), ("passes", np.inf)):
-        with pytest.raises(InputError, match=f"{name} is {value!r}, expected a finite number >= 0"):
+    for name, value, kind in (
+        ("tol", -1.0, "finite"),
+        ("max_rounds", np.nan, "whole"),
+        ("max_rounds", 2.5, "whole"),
+        ("passes", np.inf, "finite"),
+    ):
+        with pytest.raises(InputError, match=f"{name} is {value!r}, expected a {kind} number >= 0"):
             consensus_admm([(X, y)], **terms, **{name: value})
     wide = sparse.csr_matrix((2, 2001))
     with pytest.raises(InputError, match="2001 features; the consensus form takes up to 2000"):

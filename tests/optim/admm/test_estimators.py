@@ -267,7 +267,7 @@ def test_a_graph_may_be_given_whole_by_its_edges_or_by_its_name():
         assert model.edges_.tolist() == graph.edges.tolist()
         np.testing.assert_array_equal(model.coef_, named.coef_)
     assert len(graph.edges) < 15
-    with pytest.raises(InputError, match="neighbors is 0, expected a finite number >= 1"):
+    with pytest.raises(InputError, match="neighbors is 0, expected a whole number >= 1"):
         feature_graphs.knn(X, neighbors=0)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import choose_threshold
-from telic.errors import DivergedError, InputError, expect_at_least
+from telic.errors import DivergedError, InputError, expect_at_least, expect_whole
 from telic.evaluate.checked_numbers import refuse_masked
 from telic.evaluate.classification import roc_auc
 from telic.optim.design import check_values
@@ -88,7 +88,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
             be ranked.
         """
         expect_at_least(0, tol=getattr(self, "tol", 0))
-        expect_at_least(1, max_iter=getattr(self, "max_iter", 1))
+        expect_whole(1, max_iter=getattr(self, "max_iter", 1))
         X, y = self._checked(X, y)
         X, y, weight = _weighted(X, np.asarray(y), sample_weight)
         positive = self._classes(y)

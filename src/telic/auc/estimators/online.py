@@ -20,7 +20,7 @@ from telic.auc.methods.spam import row_squares
 from telic.auc.methods.uniexp import uniexp_steps
 from telic.auc.optimality_bound import ball_gap, certified, slope_at
 from telic.auc.thresholds import Rule
-from telic.errors import InputError, expect_above, expect_at_least, expect_one_of
+from telic.errors import InputError, expect_above, expect_one_of, expect_whole
 
 
 def _ridge_bound(
@@ -208,7 +208,7 @@ class OPAUC(OnlineAUC):
             if d > 20_000:
                 raise InputError(f"OPAUC: {d} columns need too large a covariance; set rank=50.")
             return common_state(d) | {"covariance": np.zeros((2, d, d)), "scale": np.zeros(1)}
-        expect_at_least(1, rank=self.rank)
+        expect_whole(1, rank=self.rank)
         extra = {"sketch": np.zeros((2, d, self.rank)), "sums": np.zeros((2, self.rank))}
         return common_state(d) | extra | {"scale": np.zeros(1)}
 
@@ -282,7 +282,7 @@ class OAM(OnlineAUC):
     def _start(self, d: int) -> State:
         expect_one_of(("seq", "gra"), update=self.update)
         expect_above(0, C=self.C)
-        expect_at_least(1, buffer_size=self.buffer_size)
+        expect_whole(1, buffer_size=self.buffer_size)
         return common_state(d) | {
             "buffer": np.zeros((2, self.buffer_size, d)),
             "squares": np.zeros((2, self.buffer_size)),

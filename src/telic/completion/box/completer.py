@@ -30,7 +30,7 @@ from telic.completion.signals.ranker import SignalRanker
 from telic.data import load_model, save_model
 from telic.data.object_storage import place
 from telic.data.saved_models import adopt, hashes, on_disk
-from telic.errors import InputError, ModelError, expect_at_least
+from telic.errors import InputError, ModelError, expect_whole
 
 KIND = "completer"
 KEPT = 2
@@ -141,7 +141,7 @@ class Completer:
 
     def __post_init__(self) -> None:
         keys_beside(self.keyboard)  # says what is wrong with it
-        expect_at_least(1, n=self.n)
+        expect_whole(1, n=self.n)
         live = Live(self.index, self.unit or 1.0, self.deny)
         if self.live is not None and self.live.index is self.index:
             live.take_over(self.live)

@@ -7,7 +7,6 @@ reasons for who asks.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,7 +21,7 @@ from telic.completion.engine.typos import QUARTER_EDIT
 from telic.completion.learning.feedback import Feedback
 from telic.completion.learning.phone_ranker import Phone
 from telic.completion.learning.reranking_gains import Gains
-from telic.errors import InputError
+from telic.errors import expect_whole
 from telic.evaluate import team_draft
 
 if TYPE_CHECKING:
@@ -126,8 +125,7 @@ class Composition:
         InputError
             If the prefix is no str, or `show` no integer from 0.
         """
-        if not isinstance(show, Integral) or show < 0:
-            raise InputError(f"show is {show!r}, expected an integer >= 0.")
+        expect_whole(0, show=show)
         return self.listed(prefix, at=at, show=show).suggestions()
 
     def listed(self, prefix: str, *, at: float, show: int = 10) -> Listed:

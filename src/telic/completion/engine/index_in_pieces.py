@@ -19,7 +19,7 @@ from telic.completion.engine.prefix_index import (
     packed_spellings,
 )
 from telic.completion.engine.shown_spelling import BLOCK
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_whole
 from telic.scale.duckdb_tasks import sorted_on_disk
 from telic.scale.job_folder import hidden
 
@@ -73,7 +73,7 @@ def index_in_pieces(
     >>> index.phrases(index.top("")), index.weights_of().tolist()
     (['Tea', 'Coffee', 'Teapot'], [2.0, 4.0, 1.0])
     """
-    expect_at_least(1, hot_top=hot_top)
+    expect_whole(1, hot_top=hot_top)
     with tempfile.TemporaryDirectory(prefix=hidden("index-"), dir=work) as folder:
         files = GrowingArrays(Path(folder))
         batches = sorted_on_disk(_rows(batches), "folded, spelling, place", files.folder, rows)

@@ -29,7 +29,7 @@ from telic.completion.engine.front_coding import (
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.shown_spelling import BLOCK, GIVEN, fill_kinds, spelled
 from telic.data import load_model, save_model
-from telic.errors import InputError, ModelError, expect_at_least
+from telic.errors import InputError, ModelError, expect_whole
 
 _KIND = "prefix-index"
 
@@ -169,7 +169,7 @@ class PrefixIndex:
         given : int64 array, shape (len(index),)
             The first phrase, of those given, that each id stands for.
         """
-        expect_at_least(1, hot_top=hot_top)
+        expect_whole(1, hot_top=hot_top)
         if isinstance(phrases, str):
             raise InputError(f"phrases is the str {phrases[:40]!r}, expected a sequence of str.")
         values = checked_weights(weights)

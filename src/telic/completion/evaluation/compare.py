@@ -13,7 +13,7 @@ from telic.completion.engine.folding import place_among
 from telic.completion.fit.tenants import name_in
 from telic.completion.learning.phone_ranker import Phone
 from telic.data.compositions import CompositionLog
-from telic.errors import expect_at_least
+from telic.errors import expect_whole
 from telic.evaluate import PairedTest, paired_t_test
 from telic.report.table import Table, finite
 
@@ -220,7 +220,7 @@ def compare_completers(
         for row in compare_completers(log, a, b).rows():
             print(row["measure"], row["difference"], row["low"], row["high"])
     """
-    expect_at_least(1, show=show)
+    expect_whole(1, show=show)
     show = min(show, a.n, b.n)
     first, second = (walk(each, log, show=show, progress=progress) for each in (a, b))
     user = np.repeat(log.user, np.diff(log.keystroke_start))

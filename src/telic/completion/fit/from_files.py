@@ -43,7 +43,7 @@ from telic.data.compositions import CompositionLog
 from telic.data.object_storage import Place, refuse_remote
 from telic.data.phrases import PhraseList
 from telic.data.queries import joined_group
-from telic.errors import InputError, expect_at_least, expect_one_of
+from telic.errors import InputError, expect_one_of, expect_whole
 from telic.scale import Executor
 from telic.scale.memory import granted
 
@@ -147,7 +147,7 @@ def fit_files(
             "signals are a model of their own, fitted on query logs that are read whole. Leave "
             "out the other model, and --memory and --cluster."
         )
-    expect_at_least(1, min_users=min_users)
+    expect_whole(1, min_users=min_users)
     if model is not None:
         expect_one_of(OF_COMPOSITIONS, model=model)
     sources = read_sources(

@@ -13,7 +13,7 @@ from telic.completion.learning.relevance import Submissions
 from telic.completion.signals.groups import GROUPS
 from telic.completion.signals.opened_apps import no_openings
 from telic.data.queries import QueryLog
-from telic.errors import InputError, expect_above, expect_at_least
+from telic.errors import InputError, expect_above, expect_whole
 
 MINUTE = 60 * 1_000_000
 SESSION_GAP = 30.0
@@ -107,7 +107,7 @@ class Searches:
         seed: int = 0,
     ) -> None:
         expect_above(0, session_gap=session_gap)
-        expect_at_least(1, min_users=min_users)
+        expect_whole(1, min_users=min_users)
         self.index, self.number = _catalogue(log)
         named = [i for i, name in enumerate(log.users) if name is not None]
         self.names = [str(log.users[i]) for i in named]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from telic.errors import InputError, expect_at_least, warn_unconverged
+from telic.errors import InputError, expect_at_least, expect_whole, warn_unconverged
 from telic.optim import sampling
 from telic.optim.admm.defaults import (
     DENSE_UP_TO,
@@ -149,7 +149,8 @@ def consensus_admm(
         raise InputError("y holds one class only in all shards: there is nothing to separate.")
     if g is None:
         g = separable(np.shape(A)[0], l1=l1)
-    expect_at_least(0, tol=tol, max_rounds=max_rounds, passes=passes)
+    expect_at_least(0, tol=tol, passes=passes)
+    expect_whole(0, max_rounds=max_rounds)
     first = parts[0].data
     # One row of zeros carries A, c and g through the checks of the pooled problem.
     whole = make_admm_problem(

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.neighbors import NearestNeighbors
 
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_whole
 from telic.evaluate.checked_numbers import refuse_masked
 from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
@@ -155,7 +155,7 @@ def knn(X: Any, *, neighbors: int = 5, sample_weight: Any = None) -> Graph:
         If fewer than two features vary.
     """
     columns, varying = _standardised(X, sample_weight)
-    expect_at_least(1, neighbors=neighbors)
+    expect_whole(1, neighbors=neighbors)
     count = min(neighbors, varying.size - 1)
     # A feature and its negation are neighbours too: of unit columns, the nearer of ±.
     both = np.concatenate([columns.T, -columns.T])

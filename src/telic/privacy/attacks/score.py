@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_whole
 from telic.evaluate.checked_numbers import checked_level
 from telic.hin import Network
 from telic.hin.links import int64_ids
@@ -181,7 +181,7 @@ def bootstrap_interval(
     (0.2, 0.6)
     """
     checked_level(level)
-    expect_at_least(1, draws=draws)
+    expect_whole(1, draws=draws)
     values = np.asarray(values, float)
     if not len(values):
         raise InputError("no values to draw from: give at least one.")

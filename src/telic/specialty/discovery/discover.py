@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from telic.data.object_storage import Place
-from telic.errors import InputError, expect_at_least, expect_one_of
+from telic.errors import InputError, expect_one_of, expect_whole
 from telic.scale import Executor
 from telic.specialty.discovery.evidence import NAMINGS, evidence_of, shares_shown
 from telic.specialty.discovery.practice_mixture import MIN_USERS
@@ -120,7 +120,7 @@ def discover(
             f"assign is {assign!r}, expected {' or '.join(ASSIGNMENTS)}, the latter not of "
             "'residuals'."
         )
-    expect_at_least(1, restarts=restarts, threads=threads)
+    expect_whole(1, restarts=restarts, threads=threads)
     if isinstance(n_topics, str) and n_topics != MEASURED:
         raise InputError(f"n_topics is {n_topics!r}, expected a number or {MEASURED!r}.")
     runs: dict[str, Any] = {

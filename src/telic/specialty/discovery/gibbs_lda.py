@@ -1,7 +1,6 @@
 """Latent Dirichlet allocation by collapsed Gibbs sampling, the same at any number of threads."""
 
 from concurrent.futures import ThreadPoolExecutor
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from telic.data.object_storage import Place
-from telic.errors import InputError
+from telic.errors import InputError, expect_whole
 from telic.kernels import kernel
 from telic.scale import Executor
 from telic.specialty.discovery.gibbs_rounds import TopicModel, averaged_counts, cut
@@ -217,10 +216,8 @@ class GibbsLDA(TransformerMixin, BaseEstimator):
         return float(np.exp(-(scored.data @ np.log(likelihood)) / scored.data.sum()))
 
     def _check(self) -> None:
-        for name in ("n_topics", "max_iter", "shards", "n_jobs"):
-            given = getattr(self, name)
-            if not isinstance(given, Integral) or given < 1:
-                raise InputError(f"{name} is {given!r}, expected a whole number, at least 1.")
+        counts = ("n_topics", "max_iter", "shards", "n_jobs")
+        expect_whole(1, **{name: getattr(self, name) for name in counts})
         if self.n_topics > MAX_TOPICS:
             raise InputError(f"n_topics is {self.n_topics}, expected at most {MAX_TOPICS}.")
         least, most = PRIORS

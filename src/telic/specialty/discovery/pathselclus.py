@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_at_least, expect_whole
 from telic.specialty.discovery.pathselclus_path_quality import FLOOR, Path, normalise_columns
 from telic.specialty.discovery.pathselclus_starts import Start, starts
 
@@ -87,7 +87,7 @@ def fit_pathselclus(
         is none, or another number that is out of its range.
     """
     n = len(seeds)
-    expect_at_least(1, n_clusters=n_clusters, restarts=restarts, finished=finished)
+    expect_whole(1, n_clusters=n_clusters, restarts=restarts, finished=finished)
     if n_clusters > n:
         raise InputError(f"{n_clusters} clusters were asked for, but there are only {n} users.")
     if seeds.max(initial=-1) >= n_clusters or seeds.min(initial=-1) < -1:

@@ -15,7 +15,7 @@ from telic.completion.signals.sweep import SHRINKAGE, walk
 from telic.completion.signals.weights import USUAL, SignalWeights, some_of
 from telic.data.queries import QueryLog
 from telic.data.tables import one_chunk
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_whole
 from telic.evaluate import success_rate
 from telic.report import Report, Table
 from telic.study.amazonqac.rows import Source
@@ -67,7 +67,7 @@ def study(
     if data is None:
         raise InputError("name the folder of AmazonQAC that holds train/ and test/ with --data.")
     source = Source(Path(data), share, seed)
-    expect_at_least(1, min_sessions=min_sessions)
+    expect_whole(1, min_sessions=min_sessions)
     # The rows have no name here, so that they can go once they are a log.
     found = evaluated(
         source.read(steps.folder, steps.progress),
