@@ -7,7 +7,7 @@ import numpy as np
 import scipy
 
 from telic.choice.factored_choices import FactoredChoices
-from telic.errors import InputError, expect_at_least, warn_unconverged
+from telic.errors import InputError, expect_above, expect_at_least, warn_unconverged
 from telic.optim.penalties import soft
 
 Progress = Callable[[str], None]
@@ -27,11 +27,7 @@ class Elastic:
 
     def __post_init__(self) -> None:
         expect_at_least(0, l1=self.l1)
-        if not (np.isfinite(self.l2) and self.l2 > 0):
-            raise InputError(
-                f"l2 is {self.l2}, expected a finite number > 0: without it the optimum need not "
-                "exist."
-            )
+        expect_above(0, l2=self.l2)  # without it the optimum need not exist
 
     def value(self, w: np.ndarray) -> float:
         """Return the penalty of all weights."""

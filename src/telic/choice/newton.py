@@ -11,7 +11,7 @@ import numpy as np
 
 from telic.choice.choices import Choices, row_a_group
 from telic.choice.logit_kernels import add_moments
-from telic.errors import InputError, expect_at_least, warn_unconverged
+from telic.errors import expect_above, expect_at_least, warn_unconverged
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def fit_groups(
     >>> fit_groups(choices, l2=0.1).round(4)
     array([[1.6335]])
     """
-    _check_l2(l2)
+    expect_above(0, l2=l2)  # without it the optimum need not exist
     expect_at_least(0, tol=tol)
     g, d = len(choices.group) - 1, choices.x.shape[1]
     given = {"center": row_a_group("center", 0.0 if center is None else center, (g, d))}
@@ -114,7 +114,7 @@ def leave_one_group_out(
     float64 array of shape (g, d)
         Row u is what `fit_pooled` finds, to that accuracy, when the choices of u are left out.
     """
-    _check_l2(l2)
+    expect_above(0, l2=l2)
     g, d = len(choices.group) - 1, choices.x.shape[1]
     pooled = np.ascontiguousarray(row_a_group("pooled", pooled, (g, d)))
     given = {"weights": pooled}
@@ -148,7 +148,7 @@ def gap_bound(choices: Choices, weights: np.ndarray, *, l2: float) -> float:
     >>> gap_bound(choices, fit_pooled(choices, l2=0.1), l2=0.1) < 1e-9
     True
     """
-    _check_l2(l2)
+    expect_above(0, l2=l2)
     gradient = choices.gradient(weights, l2=l2)
     return float(gradient @ gradient) / (2 * l2)
 
@@ -176,13 +176,6 @@ def descend(
         w = w - choices.gradient(w, l2=l2) / lipschitz
         path.append(w)
     return np.array(path)
-
-
-def _check_l2(l2: float) -> None:
-    if not 0 < l2 < np.inf:
-        raise InputError(
-            f"l2 is {l2}, expected a finite number > 0: without it the optimum need not exist."
-        )
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows does not converge, and is said
