@@ -136,3 +136,13 @@ def test_a_broken_istas_file_is_named(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(InputError, match=message):
         read_istas(file)
+
+
+def test_a_bad_row_of_a_converted_file_is_named_by_the_file(tmp_path):
+    (tmp_path / "istas.json").write_text(json.dumps(ISTAS | {"Query": {"0": " ", "7": "rain"}}))
+    with pytest.raises(InputError, match=r"istas\.json: row 1: column 'query' is empty"):
+        read_pairs(tmp_path / "istas.json")
+    lsapp = "user_id\ttimestamp\tapp_name\n0\tyesterday\tMaps\n"
+    (tmp_path / "lsapp.tsv").write_text(lsapp)
+    with pytest.raises(InputError, match=r"lsapp\.tsv: row 1: column 'timestamp'"):
+        read_app_usage(tmp_path / "lsapp.tsv")

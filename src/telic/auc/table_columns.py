@@ -2,8 +2,10 @@
 
 import re
 import warnings
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
-from telic.data.csv_files import csv_table, separator_of
+from telic.data.csv_files import csv_table, ending_of, opened, separator_of, unreadable
 from telic.data.tables import refuse_repeated
 from telic.errors import InputError
 
@@ -35,7 +37,8 @@ def read_table(
 ) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
     """Read a file by its ending: .csv, .tsv, .parquet, or libsvm (.libsvm, .svm, .txt).
 
-    Columns of libsvm are counted from 1, as its own tools do.
+    All but Parquet may be compressed (.gz). Columns of libsvm are counted from 1, as its own tools
+    do.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def read_table(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: not found.")
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     if ending in (".libsvm", ".svm", ".txt"):
         return _read_libsvm(path)
     if ending not in (".parquet", ".csv", ".tsv"):
@@ -96,7 +99,10 @@ def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
 
 def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
     try:
-        X, y = load_svmlight_file(str(path), zero_based=False)
+        with opened(path) as rows:
+            X, y = load_svmlight_file(rows, zero_based=False)
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(path, error) from None
     except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: {_bad_libsvm_line(path) or error}") from None
     if not np.isfinite(y).all():
@@ -114,7 +120,7 @@ def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
 
 def _bad_libsvm_line(path: Path) -> str:
     """Say which line the reader could not take; "" if each looks right by itself."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
+    with TextIOWrapper(opened(path), encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             label, *entries = line.split("#")[0].split() or [""]
             pairs = [entry.partition(":") for entry in entries]

@@ -23,6 +23,22 @@ def is_compressed(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
+def ending_of(path: Path) -> str:
+    """Return what a file's name says that it holds: its ending in lower case, ``.gz`` aside.
+
+    Examples
+    --------
+    >>> ending_of(Path("Rows.CSV.gz")), ending_of(Path("rows.parquet")), ending_of(Path("rows"))
+    ('.csv', '.parquet', '')
+    """
+    return (path.with_suffix("") if is_compressed(path) else path).suffix.lower()
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file that may be compressed, for the bytes that it holds."""
+    return gzip.open(path) if is_compressed(path) else path.open("rb")  # type: ignore[return-value]
+
+
 def csv_stream(path: Path) -> pa.NativeFile:
     """Open a CSV file for Arrow, which by itself knows no ``.GZ`` in capitals."""
     return pa.input_stream(str(path), compression="gzip" if is_compressed(path) else None)
@@ -83,7 +99,7 @@ def csv_table(
         reading = pyarrow.csv.ReadOptions(
             use_threads=use_threads, column_names=names, block_size=block_size
         )
-        return pyarrow.csv.read_csv(path, read_options=reading, **options)
+        return pyarrow.csv.read_csv(csv_stream(path), read_options=reading, **options)
 
     try:
         try:
@@ -101,8 +117,8 @@ def csv_table(
 def unreadable(path: Path, error: Exception, *, names: int = 1) -> InputError:
     """Say what is wrong with a file of text, and where: see `fault_of`."""
     try:
-        with gzip.open(path) if is_compressed(path) else path.open("rb") as lines:
-            fault = fault_of(lines, error, names=names)  # type: ignore[arg-type]
+        with opened(path) as lines:
+            fault = fault_of(lines, error, names=names)
     except (OSError, EOFError, zlib.error):
         fault = None
     why = (str(error).splitlines() or ["unknown"])[0]
@@ -127,8 +143,10 @@ def separator_of(path: Path) -> str:
 
     Raises
     ------
-    OSError
-        If the file cannot be read.
+    FileNotFoundError
+        If there is no such file.
+    InputError
+        If it cannot be read.
 
     Examples
     --------
@@ -138,6 +156,11 @@ def separator_of(path: Path) -> str:
     >>> separator_of(file)
     ';'
     """
-    with gzip.open(path) if is_compressed(path) else path.open("rb") as stream:
-        head = _QUOTED.sub(b"", stream.readline(_LONGEST_HEAD)).partition(b"\r")[0]
+    try:
+        with opened(path) as stream:
+            head = _QUOTED.sub(b"", stream.readline(_LONGEST_HEAD)).partition(b"\r")[0]
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(path, error) from None
     return next((mark for mark in ",;\t" if mark.encode() in head), ",")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_files import csv_stream, fault_of, is_compressed, separator_of
+from telic.data.csv_files import csv_stream, ending_of, fault_of, is_compressed, separator_of
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file, refuse_repeated
 from telic.errors import InputError
@@ -94,7 +94,7 @@ def open_pieces(source: str | Place) -> Pieces:
     path = Path(str(source))
     if not path.is_file():
         raise no_such_file(path)
-    ending = (path.with_suffix("") if is_compressed(path) else path).suffix.lower()
+    ending = ending_of(path)
     try:
         if ending == ".csv":
             return _delimited(path, separator_of(path), quotes=True)
@@ -120,7 +120,7 @@ def _remote(found: Remote) -> Pieces:
     try:
         if found.state() is None:
             raise InputError(f"{found}: no such file. Check the address.")
-        if found.name.endswith(".parquet"):
+        if ending_of(Path(found.name)) == ".parquet":
             return _parquet(found)
         return replace(open_pieces(fetched(found)), path=found)
     except (pa.ArrowException, OSError) as error:

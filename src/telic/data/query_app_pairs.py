@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_files import csv_table
+from telic.data.csv_files import csv_table, ending_of
 from telic.data.tables import describe, one_chunk, read_table
 from telic.errors import InputError
 
@@ -62,9 +62,10 @@ def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
     """
     named = [("WorkerId", "user"), ("TaskId", "task"), ("q", "query"), ("app", "app")]
     text = pa.schema([(name, pa.string()) for pair in named for name in dict.fromkeys(pair)])
+    called = describe(source)  # what is read of a file is a table, and has no name
     if not isinstance(source, pa.Table) and Path(source).suffix.lower() == ".json":
         source = read_istas(source)
-    table = read_table(source, text, optional=set(text.names) - {"app"})
+    table = read_table(source, text, optional=set(text.names) - {"app"}, called=called)
     columns = []
     for first, second in named:
         name = first if first in table.column_names else second
@@ -74,15 +75,13 @@ def read_pairs(source: str | Path | pa.Table) -> QueryAppPairs:
             column = pa.array(np.arange(len(table)).astype(str), pa.string())
         else:
             raise InputError(
-                f"{describe(source)}: has neither {first!r} (UniMobile) nor {second!r} (ISTAS) "
+                f"{called}: has neither {first!r} (UniMobile) nor {second!r} (ISTAS) "
                 f"among its columns {table.column_names}."
             )
         bad = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True)
         row = pc.index(bad, True).as_py()
         if row >= 0:
-            raise InputError(
-                f"{describe(source)}: row {row + 1}: column {name!r} is empty. Drop the row."
-            )
+            raise InputError(f"{called}: row {row + 1}: column {name!r} is empty. Drop the row.")
         codes = column.dictionary_encode()
         columns += [codes.dictionary.to_pylist(), codes.indices.to_numpy().astype(np.int64)]
     return QueryAppPairs(*columns)
@@ -176,7 +175,9 @@ def read_app_usage(source: str | Path | pa.Table) -> pa.Table:
         ("app_name", pa.string()),
         ("event_type", pa.string()),
     ]
-    table = read_table(_tab_separated(source), pa.schema(kinds), optional={"event_type"})
+    table = read_table(
+        _tab_separated(source), pa.schema(kinds), optional={"event_type"}, called=describe(source)
+    )
     for name in ("user_id", "timestamp", "app_name"):
         column = table[name]
         bad = column.is_null()
@@ -201,6 +202,6 @@ def _moment(at: str | int) -> dt.datetime:
 
 
 def _tab_separated(source: str | Path | pa.Table) -> str | Path | pa.Table:
-    if isinstance(source, pa.Table) or Path(source).suffix.lower() not in (".tsv", ".txt"):
+    if isinstance(source, pa.Table) or ending_of(Path(source)) not in (".tsv", ".txt"):
         return source
     return csv_table(Path(source), parse_options=pyarrow.csv.ParseOptions(delimiter="\t"))

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_files import csv_table, separator_of
+from telic.data.csv_files import csv_table, ending_of, separator_of
 from telic.errors import InputError
 
 _MARKS = (  # as in telic.completion.engine.folding
@@ -51,8 +51,8 @@ def read_table(
     Parameters
     ----------
     source : path or pyarrow.Table
-        A ``.parquet`` file, or a ``.csv`` file if every column of `schema` is flat; or a table that
-        is in memory already.
+        A ``.parquet`` file, or a ``.csv`` or ``.tsv`` file, which may be compressed (``.gz``), if
+        every column of `schema` is flat; or a table that is in memory already.
     schema : pyarrow.Schema
         What is expected. Columns beyond it are ignored; struct fields may come in any order.
     optional : collection of str
@@ -264,7 +264,7 @@ def tidied(text: pa.Array) -> pa.Array:
 def table_pieces(source: str | Path | pa.Table, schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
     """Yield what `read_table` reads as it stands, in pieces of so many rows.
 
-    There is at least one, which has the columns. A CSV file is one piece.
+    There is at least one, which has the columns. A file of text is one piece.
 
     Raises
     ------
@@ -276,7 +276,7 @@ def table_pieces(source: str | Path | pa.Table, schema: pa.Schema, rows: int) ->
             yield source.slice(first, rows)
         return
     path = Path(source)
-    if not path.is_file() or path.suffix.lower() == ".csv":
+    if not path.is_file() or ending_of(path) in (".csv", ".tsv"):
         yield _read(path, schema)
         return
     with _readable(path):
@@ -291,13 +291,14 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
     if not path.is_file():
         raise no_such_file(path)
     with _readable(path):
-        if path.suffix.lower() == ".csv":
+        if ending_of(path) in (".csv", ".tsv"):
             # Text stays as it is written: "007" is no number and "nan" is a query.
             texts = {field.name: field.type for field in schema if field.type == pa.string()}
             convert = pyarrow.csv.ConvertOptions(
                 column_types=texts, null_values=[""], strings_can_be_null=True
             )
-            parse = pyarrow.csv.ParseOptions(delimiter=separator_of(path))
+            tabs = ending_of(path) == ".tsv"
+            parse = pyarrow.csv.ParseOptions(delimiter="\t" if tabs else separator_of(path))
             return csv_table(
                 path, block_size=_LONGEST_LINE, parse_options=parse, convert_options=convert
             )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_files import csv_table, separator_of
+from telic.data.csv_files import csv_stream, csv_table, ending_of, separator_of
 from telic.data.json_files import read_json
 from telic.errors import InputError
 from telic.hin.links import int64_ids
@@ -165,7 +165,7 @@ def _nodes(path: Path, kind: str, entry: Mapping[str, Any]) -> tuple[pa.Table, d
 
 def _read(file: Path) -> pa.Table:
     try:
-        if file.suffix == ".parquet":
+        if ending_of(file) == ".parquet":
             return pq.ParquetFile(file).read()
         return read_csv(file, zeros=True)
     except FileNotFoundError:
@@ -193,7 +193,7 @@ def read_csv(
     if not (zeros and whole):
         return table
     text = pyarrow.csv.read_csv(
-        file,
+        csv_stream(file),
         parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=whole,
@@ -227,7 +227,7 @@ def _as_text(column: pa.ChunkedArray, name: str, file: Path) -> pa.ChunkedArray:
     """Return keys as the file writes them: 1.50 is not 1.5, if other keys are texts."""
     kind = column.type
     whole = pa.types.is_integer(kind) or pa.types.is_null(kind) or _is_text(column)
-    if not whole and file.suffix != ".parquet":
+    if not whole and ending_of(file) != ".parquet":
         column = _key(read_csv(file, {name: pa.string()}).column(name))
     return column.cast(pa.string())
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data import atomic_path
-from telic.data.csv_files import csv_table, is_compressed, separator_of, unreadable
+from telic.data.csv_files import csv_table, ending_of, is_compressed, separator_of, unreadable
 from telic.data.tables import no_such_file
 from telic.errors import InputError
 from telic.hin.links import MAX_STRENGTH
@@ -94,12 +94,9 @@ def read_edge_list(
     path = Path(path)
     if not path.is_file():
         raise no_such_file(path)
-    if delimiter is None and ".csv" in path.suffixes:
-        try:
-            delimiter = separator_of(path)
-        except _TORN as error:
-            raise unreadable(path, error) from None
-    if delimiter is None and ".tsv" in path.suffixes:
+    if delimiter is None and ending_of(path) == ".csv":
+        delimiter = separator_of(path)
+    if delimiter is None and ending_of(path) == ".tsv":
         delimiter = "\t"
     lines = list(_lines(path, delimiter))
     names, lines = _columns_of(path, lines, columns, header)

@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
-from telic.data.csv_files import TORN, csv_stream, is_compressed, separator_of
+from telic.data.csv_files import TORN, csv_stream, ending_of, separator_of
 from telic.data.tables import in_utc, one_chunk, refuse_repeated
 from telic.errors import InputError, expect_one_of
 from telic.specialty.small_cells import shown
@@ -28,7 +28,12 @@ _SPREADSHEET = 11
 
 
 def find_table(folder: Path, name: str) -> Path:
-    """Return ``name.parquet`` or ``name.csv`` in `folder`; raise `InputError` if neither is there.
+    """Return ``name.parquet``, ``name.csv`` or ``name.csv.gz`` in `folder`, the first there is.
+
+    Raises
+    ------
+    InputError
+        If there is none.
 
     Examples
     --------
@@ -37,7 +42,7 @@ def find_table(folder: Path, name: str) -> Path:
     Traceback (most recent call last):
     telic.errors.InputError: no-such-log: holds neither accesses.parquet nor accesses.csv...
     """
-    for suffix in (".parquet", ".csv"):
+    for suffix in (".parquet", ".csv", ".csv.gz"):
         if (folder / f"{name}{suffix}").is_file():
             return folder / f"{name}{suffix}"
     raise InputError(
@@ -165,7 +170,7 @@ def read_columns(path: Path, names: Sequence[str], *, nulls: Sequence[str] = (""
 
 
 def _is_csv(path: Path) -> bool:
-    return (path.with_suffix("") if is_compressed(path) else path).suffix.lower() == ".csv"
+    return ending_of(path) == ".csv"
 
 
 def _cells(path: Path) -> pacsv.ParseOptions:
