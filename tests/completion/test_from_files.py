@@ -24,7 +24,7 @@ from telic.completion.learning.relevance import WINDOW
 from telic.data.contracts import SIMULATED
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog
-from telic.errors import InputError, TelicError
+from telic.errors import InputError
 from telic.scale import Local
 
 SECOND = 1_000_000
@@ -317,7 +317,7 @@ def test_only_weights_of_what_the_log_tells_apart_are_tried(monkeypatch, named, 
 @pytest.mark.parametrize("executor", [None, Local()], ids=["whole", "in pieces"])
 def test_a_log_of_which_nothing_can_be_used_is_named(write, executor):
     header = "query,at,user\n"
-    with pytest.raises(TelicError, match=r"log\.csv: holds no row"):
+    with pytest.raises(InputError, match=r"log\.csv: holds no row"):
         fit_files(write("log.csv", header), executor=executor)
     bad = write("log.csv", header + "tea,,ada\n" * 3)
     said = r"log\.csv: no row can be used \(3 rows skipped: at: is no time"

@@ -40,6 +40,7 @@ from telic.completion.fit.sources import refuse_empty
 from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, fetched, place, readable, state_of
 from telic.data.phrases import PhraseList
+from telic.data.pieces import open_pieces
 from telic.data.recognised_columns import Shape
 from telic.errors import InputError
 from telic.scale import Executor, row_ranges
@@ -200,6 +201,8 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place)
             )
         path = str(place(name))  # a worker has a working folder of its own
         if not name.endswith(".parquet"):
+            first = next(open_pieces(name).read(list(shape.roles.values())[:1]), ())
+            refuse_empty(name, len(first), {})
             task = partial(to_parquet, shape)
             log = WholeFile(path, state_of(place(name)))  # a log that changed is another job
             copied = executor.map(task, [log], out=work / f"copied-{number}", ending=".parquet")
