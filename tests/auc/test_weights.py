@@ -124,6 +124,14 @@ def test_a_threshold_of_weighted_rows_is_that_of_repeated_rows(rule):
         assert ((scores > weighted) == (scores > repeated)).all()
 
 
+def test_of_cuts_that_are_as_good_the_first_is_taken_whatever_rounding_says():
+    """Youden's index is 0 where no row is called and where all are."""
+    positive, repeats = np.array([False, True, True, False, True]), [2, 2, 2, 3, 1]
+    scores = np.where(positive, 0.0, 3.0)
+    assert choose_threshold(scores, positive, "youden", np.array(repeats, float)) > 3
+    assert choose_threshold(np.repeat(scores, repeats), np.repeat(positive, repeats), "youden") > 3
+
+
 def test_rows_are_read_as_often_as_their_weights_say():
     many, weight = np.arange(2000.0)[:, None], np.ones(2000)
     weight[:500], weight[500:700] = 2.5, 1e-3

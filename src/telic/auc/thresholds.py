@@ -96,7 +96,8 @@ def choose_threshold(
             low, high = _beside_tie(scores, (low - same, high + same))
         return _between(low, high)
     if name == "youden":
-        gain, loss = 1 / n_pos, 1 / (n - n_pos)
+        # The index times both classes: in whole numbers, cuts that are as good tie to the bit.
+        gain, loss = n - n_pos, n_pos
     else:
         gain, loss = (1.0 if number is None else float(number)), 1.0
     order = np.argsort(-scores)
