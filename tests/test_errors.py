@@ -54,7 +54,7 @@ def test_numbers_below_a_bound_or_that_are_none_are_refused():
         with pytest.raises(InputError, match=rf"^k is {value!r}, expected a finite number >= 1\.$"):
             expect_at_least(1, first=1, k=value)
     expect_whole(1, first=1, second=np.int64(3), of_any_size=10**400)
-    for value in (0, 2.5, 2.0, np.nan, np.inf, "3", None):
+    for value in (0, 2.5, 2.0, True, np.nan, np.inf, "3", None):
         with pytest.raises(InputError, match=rf"^k is {value!r}, expected a whole number >= 1\.$"):
             expect_whole(1, first=1, k=value)
     for value in (0, -1.0, np.nan, np.inf, "3", None):

@@ -65,7 +65,8 @@ def expect_at_least(low: float, /, **given: Any) -> None:
 def expect_whole(low: int, /, **given: Any) -> None:
     """Raise InputError unless each of the parameters given is a whole number, `low` or more."""
     for parameter, value in given.items():
-        if not (isinstance(value, Integral) and value >= low):
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not (whole and value >= low):
             raise InputError(f"{parameter} is {value!r}, expected a whole number >= {low}.")
 
 

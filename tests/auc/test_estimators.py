@@ -202,6 +202,11 @@ def test_an_elastic_net_drops_columns():
         ({"beta": -1}, "beta is -1"),
         ({"beta": np.nan}, "beta is nan"),
         ({"beta": None}, "beta is None, expected a finite number >= 0"),
+        ({"solver": pd.NA}, "solver is <NA>, expected one of auto, exact"),
+        ({"solver_options": [1]}, r"solver_options is \[1\], expected a dict"),
+        ({"pos_label": pd.NA}, "pos_label: <NA> is none of the labels"),
+        ({"pos_label": np.array([0, 1])}, "is none of the labels"),
+        ({"threshold": pd.NA}, "threshold: <NA>, expected 'prior'"),
         ({"threshold": "half"}, "threshold: 'half'"),
         ({"threshold": ("cost", 0)}, "the cost of a missed positive must be a finite number > 0"),
         ({"threshold": ("top_k", 0)}, "the number of rows to call must be a finite number > 0"),
@@ -215,6 +220,31 @@ def test_parameters_out_of_range_are_named(parameters, message):
     X, y = rows()
     with pytest.raises(InputError, match=message):
         AUCClassifier(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SPDAM("a"), "beta is 'a', expected a finite number >= 0"),
+        (SPDAM(np.inf), "beta is inf, expected a finite number >= 0"),
+        (SPDAM(batch_size="a"), "batch_size: 'a', expected a count >= 1 or a share"),
+        (SPDAM(batch_size=np.nan), "batch_size: nan, expected a count >= 1 or a share"),
+        (SPDAM(batch_size=2.5), "batch_size: 2.5, expected a count >= 1 or a share"),
+        (VRSPAM(None), "beta is None, expected a finite number >= 0"),
+        (PairwiseAUC("a"), "beta is 'a', expected a finite number >= 0"),
+        (SOLAM(forgetting="a"), r"forgetting: 'a', expected a factor in \(0, 1\]"),
+    ],
+    ids=str,
+)
+def test_text_and_other_things_for_numbers_are_named(model, message):
+    with pytest.raises(InputError, match=message):
+        model.fit(*rows())
+
+
+def test_labels_to_score_that_cannot_be_compared_are_named():
+    X, y = rows()
+    with pytest.raises(InputError, match="y: labels of several kinds, or none"):
+        AUCClassifier().fit(X, y).score(X, [None] * len(y))
 
 
 def test_one_class_and_three_classes():

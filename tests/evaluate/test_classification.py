@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -327,3 +328,9 @@ def test_a_range_of_no_positives_is_refused():
 def test_options_out_of_range_are_named(measure, options, message):
     with pytest.raises(InputError, match=message):
         measure([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], **options)
+
+
+@pytest.mark.parametrize("label", [pd.NA, np.array([0, 1]), np.nan])
+def test_a_positive_label_that_is_no_label_is_none_of_them(label):
+    with pytest.raises(InputError, match=r"pos_label: .* is none of the labels"):
+        roc_auc([0, 1], [1, 2], pos_label=label)

@@ -35,7 +35,8 @@ def between_means(w: np.ndarray, means: np.ndarray) -> float:
 def check_rule(rule: Rule) -> None:
     """Raise InputError unless `choose_threshold` knows a rule; for before long work."""
     name, number = rule if isinstance(rule, tuple) and len(rule) == 2 else (rule, None)
-    if name not in RULES or (number is not None and name not in NUMBERED):
+    known = isinstance(name, str) and name in RULES
+    if not known or (number is not None and name not in NUMBERED):
         raise InputError(
             f"threshold: {rule!r}, expected 'prior', 'youden', ('cost', c) or ('top_k', k)."
         )

@@ -1,6 +1,7 @@
 """How well scores rank two classes: exact AUC in one sort, intervals, partial AUC, lift area."""
 
 import warnings
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -296,7 +297,7 @@ def checked_scores(
         classes = np.unique(y).tolist()
         if len(classes) > 2:
             raise InputError(f"y: {len(classes)} classes; AUC compares exactly two.")
-        if pos_label not in classes:
+        if not any(equal_to(pos_label, classes)):
             raise InputError(f"pos_label: {pos_label!r} is none of the labels {classes}.")
         positive = np.asarray(y == pos_label, dtype=bool)
     elif y.dtype == bool:
@@ -325,6 +326,14 @@ def checked_scores(
             f"least {at_least} of each class (two different labels)."
         )
     return positive, scores
+
+
+def equal_to(label: Any, classes: Iterable[Any]) -> list[bool]:
+    """Say which classes a label is; none, where it is no label, such as pandas' NA."""
+    try:
+        return [bool(one == label) for one in classes]
+    except (TypeError, ValueError):  # neither equal nor different, or an array
+        return [False for _ in classes]
 
 
 def found_down_to(positive: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

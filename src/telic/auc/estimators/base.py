@@ -17,7 +17,7 @@ from telic.auc.objective import Callback, Solution
 from telic.auc.thresholds import choose_threshold
 from telic.errors import DivergedError, InputError, expect_at_least, expect_whole
 from telic.evaluate.checked_numbers import refuse_masked
-from telic.evaluate.classification import roc_auc
+from telic.evaluate.classification import equal_to, roc_auc
 from telic.optim.design import check_values
 from telic.optim.estimators.linear import example_weights
 
@@ -200,7 +200,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
                 "compares positives with negatives."
             )
         if self.pos_label is not None:
-            found = np.array([label == self.pos_label for label in classes.tolist()])
+            found = np.array(equal_to(self.pos_label, classes.tolist()))
             if not found.any():
                 raise InputError(
                     f"pos_label: {self.pos_label!r} is none of the labels {classes.tolist()}."
@@ -233,7 +233,10 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         """Return the AUC on the given rows (not the accuracy)."""
         refuse_masked("y", y)
         y = np.asarray(y)
-        unknown = np.setdiff1d(y, self.classes_)
+        try:
+            unknown = np.setdiff1d(y, self.classes_)
+        except TypeError:  # np.unique sorts them
+            raise InputError("y: labels of several kinds, or none; give those of fit.") from None
         if unknown.size:
             raise InputError(
                 f"y: label {unknown.tolist()[0]!r} was not seen in fit ({self.classes_})."

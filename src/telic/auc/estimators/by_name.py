@@ -141,18 +141,21 @@ class AUCClassifier(LinearAUC):
         expect_one_of(("l2", "elasticnet"), penalty=self.penalty)
         net = self.penalty == "elasticnet"
         name = self.solver
+        expect_one_of(("auto", *SOLVERS), solver=name)
         if name == "auto":
             by_rows = (
                 not net and self.beta > 0 and not sparse.issparse(X) and X.shape[0] <= FEW_ROWS
             )
             few = X.shape[1] <= FEW_COLUMNS or by_rows
             name = "exact" if few else "vrspam" if net else "cg"
-        expect_one_of(("auto", *SOLVERS), solver=name)
         if net and name not in ELASTIC_NET:
             raise InputError(
                 f"penalty: solver {name!r} has no elastic net; use {', '.join(ELASTIC_NET)}."
             )
-        options = dict(self.solver_options or {})
+        options = {} if self.solver_options is None else self.solver_options
+        if not isinstance(options, Mapping):
+            raise InputError(f"solver_options is {options!r}, expected a dict of parameters.")
+        options = dict(options)
         if name not in WITHOUT_BETA:
             options.setdefault("beta", self.beta)
         if net:

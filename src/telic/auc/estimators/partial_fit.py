@@ -1,5 +1,6 @@
 """How an estimator learns from a stream: `partial_fit` on blocks, `learn_one` on single rows."""
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -62,7 +63,7 @@ class OnlineAUC(LinearAUC):
     def _check(self) -> None:
         expect_at_least(0, beta=getattr(self, "beta", 0.0))
         expect_above(0, step_size=self.step_size)
-        if not 0 < self.forgetting <= 1:
+        if not (isinstance(self.forgetting, Real) and 0 < self.forgetting <= 1):
             raise InputError(f"forgetting: {self.forgetting!r}, expected a factor in (0, 1].")
 
     def _solve(

@@ -17,7 +17,7 @@ from scipy.special import expit
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
 from telic.auc.optimality_bound import EPS, slope_of, small
-from telic.errors import InputError, expect_one_of
+from telic.errors import InputError, expect_at_least, expect_one_of
 from telic.evaluate.classification import check_rates
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
@@ -196,7 +196,8 @@ def _refuse(loss: str, fpr: tuple[float, float], min_tpr: float, beta: float) ->
         raise InputError(
             "fpr, min_tpr: the logistic loss has no partial range; use loss='squared_hinge'."
         )
-    if beta <= 0:
+    expect_at_least(0, beta=beta)
+    if beta == 0:
         raise InputError(f"beta: {beta!r}; the pairwise losses need beta > 0 to have an optimum.")
 
 

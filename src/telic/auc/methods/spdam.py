@@ -1,5 +1,6 @@
 """SPDAM: stochastic primal-dual AUC maximisation (Natole, Ying and Lyu, 2019)."""
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from telic.auc.objective import (
     row_shares,
 )
 from telic.auc.optimality_bound import TIGHTEST, certified, small
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.kernels import kernel
 from telic.optim.rows import FAST, row_add, row_dot
 
@@ -60,12 +61,14 @@ def spdam(
     Solution
         Memory is n numbers beside the rows: not a streaming method.
     """
-    if beta <= 0:
+    expect_at_least(0, beta=beta)
+    if beta == 0:
         raise InputError(f"beta: {beta!r}; SPDAM needs a strongly convex penalty, beta > 0.")
     n = positive.size
-    size = int(np.ceil(batch_size * n)) if batch_size < 1 else int(min(batch_size, n))
-    if size < 1:
+    share = isinstance(batch_size, Real) and 0 < batch_size < 1
+    if not (share or (isinstance(batch_size, Integral) and batch_size >= 1)):
         raise InputError(f"batch_size: {batch_size!r}, expected a count >= 1 or a share in (0, 1).")
+    size = int(np.ceil(batch_size * n)) if share else int(min(batch_size, n))
     means, rows = class_means(X, positive, weight), as_rows(X)
     ridge = beta / (2 * means.pair_weight)
     # x̄ = factor·(x − class mean): 1/√p or 1/√(1−p), and the root of the row's relative weight.

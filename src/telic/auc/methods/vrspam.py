@@ -10,7 +10,7 @@ from telic.auc.methods.spam import centred, spam_pass
 from telic.auc.methods.vrspam_pairs import pair_stage
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
 from telic.auc.optimality_bound import TIGHTEST, certified, fenchel_terms, small
-from telic.errors import InputError
+from telic.errors import InputError, expect_at_least
 from telic.kernels import kernel
 from telic.optim.rows import FAST, row_add, row_dot
 
@@ -71,7 +71,8 @@ def vrspam(
     Solution
         The last iterate of the last stage.
     """
-    if beta <= 0:
+    expect_at_least(0, beta=beta)
+    if beta == 0:
         raise InputError(f"beta: {beta!r}; VRSPAM needs a strongly convex penalty, beta > 0.")
     draws = Draws(X, weight)
     n = draws.total
