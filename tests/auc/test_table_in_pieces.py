@@ -22,6 +22,7 @@ from telic.errors import InputError
         ("xy", [[1.0], [[1]]], {}, "column 'y' is of type list<.*>, expected labels"),
         ("xy", [[1.0, 2.0], [0, 1]], {"drop": ["x"]}, "no column of numbers is left to learn from"),
         ("y", [[0, 1]], {}, "no column of numbers is left to learn from"),
+        ("xy", [np.empty(0), []], {}, "holds no rows, only the columns' names"),
     ],
 )
 def test_tables_that_cannot_be_fitted_in_pieces_are_refused(

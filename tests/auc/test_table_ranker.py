@@ -218,6 +218,18 @@ def test_padded_cells_and_repeated_columns_of_a_spreadsheet_are_read(tmp_path):
         Encoder.fit(read_table(file), leave_out={"b"}, one_hot=set(), path=file)
 
 
+def test_categories_of_a_data_frame_are_texts_or_numbers_as_others(tmp_path):
+    table = pa.table({"land": ["NL", "DE", "NL"], "size": [1, 2, 1], "y": [0, 1, 0]})
+    kept = pa.table(
+        {name: table[name].combine_chunks().dictionary_encode() for name in table.column_names}
+    )
+    for name, held in (("plain", table), ("kept", kept)):
+        parquet.write_table(held, tmp_path / f"{name}.parquet")
+    plain, kept = (read_labelled(tmp_path / f"{n}.parquet", label="y") for n in ("plain", "kept"))
+    assert kept.names == plain.names == ["land=DE", "land=NL", "size"]
+    np.testing.assert_array_equal(kept.X, plain.X)
+
+
 def test_whole_numbers_beyond_those_of_floats_are_rounded():
     table = pa.table({"a": [2**60 + 1, -5], "b": pa.array([2**64 - 1, 1], pa.uint64())})
     encoder = Encoder.fit(table, leave_out=set(), one_hot=set(), path="rows.parquet")

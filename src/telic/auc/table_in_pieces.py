@@ -77,6 +77,8 @@ def design_of(
     for part in rows:
         for batch in part.batches([label], BLOCK):
             counts.update(batch[label].to_pylist())
+    if not counts:
+        raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
     if None in counts:
         raise InputError(f"{path}: column {label!r} has missing values. Fill or drop the rows.")
     chosen = positive_of(counts, positive, f"{path}: column {label!r}")

@@ -63,8 +63,9 @@ class OnlineAUC(LinearAUC):
     def _check(self) -> None:
         expect_at_least(0, beta=getattr(self, "beta", 0.0))
         expect_above(0, step_size=self.step_size)
-        if not (isinstance(self.forgetting, Real) and 0 < self.forgetting <= 1):
-            raise InputError(f"forgetting: {self.forgetting!r}, expected a factor in (0, 1].")
+        given: Any = self.forgetting
+        if not (isinstance(given, Real) and 0 < float(given) <= 1):
+            raise InputError(f"forgetting: {given!r}, expected a factor in (0, 1].")
 
     def _solve(
         self,
