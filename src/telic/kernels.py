@@ -74,6 +74,8 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     """
     if function is None:
         return partial(kernel, **options)
+    # No kernel is called from C: the wrapper for that would be a tenth of the compilation.
+    options["no_cfunc_wrapper"] = True
     compiled = numba.njit(nogil=True, **options)(function)
     # NUMBA_DISABLE_JIT leaves functions as they are, and what is typed at a prompt has no file.
     if compiled is not function and os.path.isfile(function.__code__.co_filename):

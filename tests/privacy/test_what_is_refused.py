@@ -181,7 +181,7 @@ REFUSED = {
     "a level in per cent": (lambda: bootstrap_interval(np.ones(2), level=95), "level: 95"),
     "no draw": (
         lambda: bootstrap_interval(np.ones(2), draws=0),
-        "draws is 0, expected a finite number",
+        "draws is 0, expected a whole number",
     ),
     "a loss that is none": (
         lambda: utility_loss(NETWORK, NETWORK).total({"joy": 1.0}),

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from telic.auc.feature_scaling import Scaling
-from telic.auc.table_columns import is_number
 from telic.data.object_storage import place, readable, refuse_remote, state_of
-from telic.data.tables import refuse_repeated
+from telic.data.tables import is_number, refuse_repeated
 from telic.errors import InputError
 from telic.optim.design import LARGEST
 from telic.scale.arrays import load_npy

@@ -18,7 +18,7 @@ from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
 from telic.data.csv_files import csv_table, ending_of, opened, separator_of, unreadable
-from telic.data.tables import refuse_repeated
+from telic.data.tables import is_number, refuse_repeated
 from telic.errors import InputError
 
 MOST_CATEGORIES = 1000
@@ -292,12 +292,6 @@ def reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return text.isascii() and "_" not in text
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Say whether a column of this type is taken as numbers; true counts as 1, false as 0."""
-    types = pa.types
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
 def no_nulls(column: pa.ChunkedArray, name: str, path: str | Path, else_: str = "") -> None:

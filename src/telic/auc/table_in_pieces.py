@@ -16,12 +16,12 @@ from telic.auc.file_design import BLOCK, FileDesign, Share
 from telic.auc.objective import Solution
 from telic.auc.partitioned import exact_in_pieces, partitions
 from telic.auc.passes import cg_in_pieces, columns_of, spam_in_pieces
-from telic.auc.table_columns import Encoder, is_number
+from telic.auc.table_columns import Encoder
 from telic.auc.table_labels import label_text, positive_of, refuse_nested
 from telic.auc.table_ranker import Labelled, Ranker, enough_of_each, search_beta
 from telic.auc.thresholds import Rule, choose_threshold
 from telic.data.object_storage import Place, place, readable
-from telic.data.tables import refuse_repeated
+from telic.data.tables import is_number, refuse_repeated
 from telic.errors import InputError, expect_one_of
 from telic.scale import Executor, row_ranges
 from telic.scale.partitions import Range

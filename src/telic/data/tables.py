@@ -261,6 +261,12 @@ def tidied(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(text, untidy, pc.utf8_trim(spaced, " "))
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Say whether a column of this type is taken as numbers; true counts as 1, false as 0."""
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+
+
 def table_pieces(source: str | Path | pa.Table, schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
     """Yield what `read_table` reads as it stands, in pieces of so many rows.
 
