@@ -38,6 +38,7 @@ from telic.auc.file_design import BLOCK
 from telic.auc.methods.spam import centred, spam_pass, step_sizes
 from telic.auc.optimality_bound import certified
 from telic.auc.partitioned import partitions
+from telic.auc.passes import columns_of
 from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
 from telic.auc.table_ranker import Ranker
 from telic.cli import app
@@ -983,6 +984,26 @@ def test_partitions_are_whole_blocks_within_memory_and_enough_for_every_slot():
             # No smaller than they must be: twice as large they were too large or too few.
             doubled = 2 * groups * BLOCK
             assert doubled > memory / (4 * 8 * 6) or groups * BLOCK * 2 * 4 >= rows
+
+
+def test_a_job_over_rows_goes_on_with_more_or_fewer_slots(tmp_path):
+    design_files(tmp_path, 100_000, width=2)
+    design = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
+    jobs = {
+        "exact": partial(exact_in_pieces, design),
+        "cg": partial(cg_in_pieces, design, max_passes=2),
+        "auc": partial(auc_in_pieces, design, np.ones(2)),
+        "columns": lambda executor, out: columns_of(design, executor, out),
+    }
+    for name, job in jobs.items():
+        for threads in (1, 4, 8):
+            engine = Local(threads=threads, memory="1GiB")
+            job(executor=engine, out=tmp_path / name)
+            ran = [each for each in engine.reports if "_wins" not in each.job]
+            assert {len(report.tasks) for report in ran} == {4}  # what one slot is given
+            assert all(report.facts()["attempts"] == 0 for report in ran) or threads == 1
+        with pytest.raises(InputError, match="holds results of another job"):
+            job(executor=Local(threads=1, memory="1GiB", piece="1MiB"), out=tmp_path / name)
 
 
 @pytest.mark.parametrize("joint", [False, True])

@@ -14,11 +14,12 @@ import numpy as np
 from telic.auc.file_design import BLOCK, FileDesign, mapped
 from telic.auc.methods import exact as _exact
 from telic.auc.objective import ClassMeans, Moments, Solution, rounding
-from telic.data.object_storage import Place, refuse_remote
+from telic.data.object_storage import Place, place, refuse_remote
 from telic.errors import InputError, expect_at_least, expect_whole
 from telic.optim.threads import small_products
 from telic.scale import Executor, Local
 from telic.scale.arrays import Arrays, fold
+from telic.scale.job_folder import begun_in
 from telic.scale.partitions import Range, ranges
 
 
@@ -50,7 +51,8 @@ def moments_of(
     with small_products(0):
         offset = near(design)
         task = partial(over_blocks, partial(_sums, offset), added, design)
-        total, _report = executor.tree_reduce(task, added, partitions(design, executor), out=out)
+        parts = partitions(design, executor, out)
+        total, _report = executor.tree_reduce(task, added, parts, out=out)
     n, sums, squares = total["n"], total["sums"], total["squares"]
     refuse_one_class(design, *n)
     raw = squares[0] / n[0] + squares[1] / n[1]
@@ -60,11 +62,19 @@ def moments_of(
     return Moments(means, within, rounding(np.diag(raw), design.rows))
 
 
-def partitions(design: FileDesign, executor: Executor) -> list[Range]:
-    """Cut rows between blocks, in groups of a power of two as the tree wants them."""
+def partitions(
+    design: FileDesign, executor: Executor, out: str | Place | None = None
+) -> list[Range]:
+    """Cut rows between blocks, in groups of a power of two as the tree wants them.
+
+    A job that goes on in `out` keeps to its pieces, however many slots there are now; larger ones
+    than `piece` allows are another job's.
+    """
     rows = executor.piece // (4 * 8 * (design.width + 1))
+    begun = 0 if out is None else begun_in(place(out))
+    enough = begun or executor.slots * 4
     groups = 1
-    while 2 * groups * BLOCK <= rows and groups * BLOCK * executor.slots * 4 < design.rows:
+    while 2 * groups * BLOCK <= rows and groups * BLOCK * enough < design.rows:
         groups *= 2
     return ranges(design.rows, groups * BLOCK)
 
@@ -200,7 +210,7 @@ def auc_in_pieces(
         raise InputError(f"coef has shape {coef.shape}, expected ({design.width},).")
     refuse_remote(out, "out", "the sorted scores are mapped")
     out = Path(out).absolute()
-    parts = partitions(design, executor)
+    parts = partitions(design, executor, out / "scores")
     with small_products(0):
         sorted_parts = executor.map(partial(_score, design, coef), parts, out=out / "scores").values
     samples = np.sort(np.concatenate([np.load(path / "sample.npy") for path in sorted_parts]))

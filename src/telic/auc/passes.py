@@ -162,7 +162,7 @@ class _Passes:
     ) -> None:
         self.design, self.executor = design, Local() if executor is None else executor
         self.out, self.done = None if out is None else place(out), 0
-        self.parts = partitions(design, self.executor)
+        self.parts = partitions(design, self.executor, self.out and self.out / "pass-00001")
         offset = near(design)
         found = self.sums(partial(_class_sums, offset))
         n, means = found["n"].astype(float), found["sums"] / np.maximum(found["n"], 1)[:, None]
@@ -277,7 +277,7 @@ def columns_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return least, largest, mean and standard deviation of each column; 1 where it is constant."""
     task = partial(over_blocks, _extent, _joined, design)
-    parts = partitions(design, executor)
+    parts = partitions(design, executor, out / "extent")
     found, _ = executor.tree_reduce(task, _joined, parts, out=out / "extent")
     mean = found["low"] + found["sum"] / found["n"]
     task = partial(over_blocks, partial(_squares, mean), added, design)

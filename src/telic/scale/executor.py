@@ -115,7 +115,7 @@ class Executor(ABC):
         partitions = list(partitions)
         folder = None if out is None else place(out)
         if folder is not None:
-            open_folder(folder, identity(function, partitions), name_of(function))
+            open_folder(folder, identity(function, partitions), name_of(function), len(partitions))
         report, arrivals = self._start(function, partitions, folder, ending, skip_bad)
         values: list[Any] = [None] * len(partitions)
         for i, value in arrivals:
@@ -165,7 +165,7 @@ class Executor(ABC):
             report, arrivals = self._start(function, partitions, None, "", skip_bad)
         else:
             folder, kept = place(out), functools.partial(save_arrays, function)
-            open_folder(folder, identity(kept, partitions), name_of(function))
+            open_folder(folder, identity(kept, partitions), name_of(function), len(partitions))
             report, paths = self._start(kept, partitions, folder, ".npz", skip_bad)
             arrivals = ((i, path and load_arrays(path)) for i, path in paths)
         total = fold(arrivals, combine, len(partitions))

@@ -164,8 +164,10 @@ def _bound(function: Callable[..., Any]) -> Iterator[Any]:
             yield cell.cell_contents
 
 
-def open_folder(folder: Place, job: str, function: str) -> None:
+def open_folder(folder: Place, job: str, function: str, pieces: int = 0) -> None:
     """Make a job's folder, or find that it holds this very job's results.
+
+    `pieces` is how many it is cut into, for `begun_in`.
 
     Raises
     ------
@@ -187,11 +189,20 @@ def open_folder(folder: Place, job: str, function: str) -> None:
             raise InputError(f"{folder}: holds other files. Choose a new or an empty folder.")
         else:
             with placed(held) as temporary:
-                temporary.write_text(json.dumps({"job": job, "function": function}))
+                said = {"job": job, "function": function, "pieces": pieces}
+                temporary.write_text(json.dumps(said), encoding="utf-8")
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{folder}: cannot be used for a job ({error}).") from None
+
+
+def begun_in(folder: Place) -> int:
+    """Return into how many pieces the job was cut that a folder holds; 0 if it holds none."""
+    with suppress(OSError, ValueError, LookupError, TypeError):  # `open_folder` says what is wrong
+        said = json.loads(fetched(folder / JOB).read_text(encoding="utf-8"))
+        return int(said["pieces"])
+    return 0
 
 
 @contextmanager
