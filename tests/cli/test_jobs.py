@@ -79,8 +79,9 @@ def test_a_job_that_is_refused_leaves_no_folder(telic, tmp_path, words, says):
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("work", ["./box", "box/work"])
+@pytest.mark.parametrize("work", ["./box", "box/work", "kept/../box/work", "link/box/work"])
 def test_pieces_do_not_lie_in_the_output(telic, tmp_path, work):
+    (tmp_path / "link").symlink_to(tmp_path)
     code, error = telic(f"completion fit log.csv box --min-users 1 --work {work}")
     assert code == 2
     assert "is the output, too" in error

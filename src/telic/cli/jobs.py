@@ -99,7 +99,7 @@ def job_of(
                 raise InputError(f"{option} needs --memory or --cluster.")
         yield Job()
         return
-    from telic.data.object_storage import is_remote, place
+    from telic.data.object_storage import is_remote
     from telic.data.own_outputs import refuse_read
     from telic.scale import Dask, Local
     from telic.scale.job_folder import lies_at, working_folder
@@ -109,7 +109,7 @@ def job_of(
     # What one machine works with lies best on its own disk.
     work_beside = Path(out.name) if cluster is None and is_remote(out) else out
     refuse_read(lies_at(work_beside, work), reads)
-    if work is not None and f"{place(work)}/".startswith(f"{place(out)}/"):
+    if work is not None and f"{_true(work)}/".startswith(f"{_true(out)}/"):
         raise InputError(
             f"{work}: is the output, too, or lies in it. Choose another folder for --work."
         )
@@ -139,6 +139,14 @@ def job_of(
         job = Job(executor, folder)
         yield job
     tell_job(job)
+
+
+def _true(path: Path) -> "Place":
+    """Return where a path leads, however it is spelled or linked."""
+    from telic.data.object_storage import place
+
+    found = place(path)
+    return found.resolve() if isinstance(found, Path) else found
 
 
 def steps_or_job(
