@@ -93,6 +93,37 @@ def test_what_no_second_attempt_mends_is_not_tried_again(function, said, engine,
     assert out is None or files(out) == ["job.json"]
 
 
+class Unsendable:
+    """A partition that is not pickled here, or not unpickled elsewhere."""
+
+    def __init__(self, *instead):
+        self.instead = instead
+
+    def __reduce__(self):
+        if not self.instead:
+            raise ValueError("no copies")
+        return self.instead
+
+
+@pytest.mark.parametrize(
+    ("partition", "said"),
+    [
+        (threading.Lock(), "TypeError: cannot pickle '_thread.lock' object"),
+        (Unsendable(), "ValueError: no copies"),
+        (Unsendable(int, ("one",)), "ValueError: invalid literal for int.*"),
+    ],
+)
+def test_what_cannot_be_sent_is_named_and_the_others_are_finished(cluster, partition, said):
+    with Dask(cluster.address) as dask:
+        with pytest.raises(JobError, match=rf"partition 1 .* cannot be sent \({said}\)\. It must"):
+            dask.map(functions.double, [1, partition, 3])
+        found = dask.map(functions.double, [1, partition, 3], skip_bad=True)
+        assert found.values == [2, None, 6]
+        assert len(found.report.skipped) == 1
+        (only,) = dask.map(functions.double, [partition], skip_bad=True).values
+        assert only is None
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import telic
-from telic.errors import InputError
+from telic.errors import InputError, JobError
 from telic.scale.executor import Executor
-from telic.scale.failures import SMALLER, Lost, LostWorker
+from telic.scale.failures import SMALLER, Lost, LostWorker, said
 from telic.scale.memory import of_this_machine, parse_memory
 from telic.scale.tasks import Done, Task, attempt_elsewhere
 
@@ -109,10 +109,17 @@ class Dask(Executor):
                 while len(running) < slots and (following := next(waiting, None)):
                     number, task = following
                     key = f"{job}-{number}-{time.monotonic_ns()}"
-                    future = self._client.submit(
-                        _begin, job, function, task, telic.__version__, key=key, pure=False
-                    )
-                    running[future] = number
+                    try:
+                        future = self._client.submit(
+                            _begin, job, function, task, telic.__version__, key=key, pure=False
+                        )
+                    except TypeError as error:  # it cannot be pickled
+                        left -= 1
+                        yield number, _not_sent(error)
+                    else:
+                        running[future] = number
+                if not left:
+                    return
                 try:
                     with self._client.as_current():
                         ended = wait(list(running), LOOK, "FIRST_COMPLETED").done
@@ -181,7 +188,21 @@ def _outcome(future: Any, patience: float) -> Done | Exception:
     except TimeoutError:
         return Lost(f"no worker has been there for {patience:g} seconds")
     except Exception as error:  # what came of sending the task or its result
-        return error
+        wrapped = isinstance(error, RuntimeError) and error.__cause__ is not None
+        return _not_sent(error) if wrapped or isinstance(error, TypeError) else error
+
+
+def _not_sent(error: Exception) -> Exception:
+    """Say what Dask's error comes from, whose own words name neither the reason nor what to do."""
+    reason: BaseException = error
+    while reason.__cause__ is not None:
+        reason = reason.__cause__
+    found = JobError(
+        f"the task or its result cannot be sent ({said(reason)}). It must hold only what can be "
+        "pickled, of modules that are installed with the scheduler and every worker"
+    )
+    found.__cause__ = error
+    return found
 
 
 def connected(address: str, patience: float) -> Any:
