@@ -88,6 +88,14 @@ def test_pieces_do_not_lie_in_the_output(telic, tmp_path, work):
     assert not (tmp_path / "box").exists()
 
 
+def test_an_empty_address_is_no_job_on_this_machine(monkeypatch, capsys, telic):
+    words = ["telic", "completion", "fit", "list.csv", "box", "--cluster", ""]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "cluster is '', expected an address" in capsys.readouterr().err
+
+
 def test_all_runs_of_one_function_are_said_together(tmp_path):
     with Local(threads=1) as executor:
         executor.map(sum, [[1], [2]])

@@ -428,6 +428,8 @@ def test_nothing_there_is_said_in_a_line():
     for wrong in ("much", "1 B", "2 XiB", ""):
         with pytest.raises(InputError, match="memory is"):
             parse_memory(wrong)
+    with pytest.raises(InputError, match=r"tls://a:1', .* names no certificates. Give them as"):
+        Dask("tls://a:1")
 
 
 def test_nobody_pays_for_what_is_not_used():

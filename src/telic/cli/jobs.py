@@ -117,7 +117,7 @@ def job_of(
         working_folder(work_beside, work) as folder,
         (
             Dask(cluster, memory=memory, piece=piece)
-            if cluster
+            if cluster is not None
             else Local(memory=memory, piece=piece)
         ) as executor,
         Progress(

@@ -218,11 +218,16 @@ def connected(address: str, patience: float) -> Any:
             f"cluster is {address!r}, expected an address such as tcp://10.0.0.1:8786."
         )
     try:
-        from distributed import Client
+        from distributed import Client, Security
     except ImportError:
         raise InputError(
             "a cluster needs Dask's distributed: pip install 'telic[scale]'."
         ) from None
+    if address.startswith("tls:") and not Security().get_connection_args("client")["ssl_context"]:
+        raise InputError(
+            f"cluster is {address!r}, but Dask's configuration here names no certificates. Give "
+            "them as distributed.comm.tls, as DASK_DISTRIBUTED__COMM__TLS__CA_FILE and so on."
+        )
     try:
         return Client(address, timeout=patience, set_as_default=False)
     except (OSError, ValueError) as error:
