@@ -1,5 +1,6 @@
 """Every workload in memory, on threads with small partitions, and on worker processes: the same."""
 
+import errno
 import json
 import os
 import re
@@ -8,6 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import partial, update_wrapper
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -1004,6 +1006,16 @@ def test_a_job_over_rows_goes_on_with_more_or_fewer_slots(tmp_path):
             assert all(report.facts()["attempts"] == 0 for report in ran) or threads == 1
         with pytest.raises(InputError, match="holds results of another job"):
             job(executor=Local(threads=1, memory="1GiB", piece="1MiB"), out=tmp_path / name)
+
+
+def test_a_disk_that_is_full_at_the_end_costs_no_pieces(here, monkeypatch):
+    design_files(here, 100)
+    save = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr(Ranker, "save", save)
+    arguments = ["auc", "fit", "rows.parquet", "--label", "y", "--drop", "name", "--beta", "1"]
+    result = CliRunner().invoke(app, [*arguments, "--model", "box", "--memory", "1GiB"])
+    assert result.exception is save.side_effect
+    assert list(Path("box.job/all-rows/exact").glob("part-*"))
 
 
 @pytest.mark.parametrize("joint", [False, True])

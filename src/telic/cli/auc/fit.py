@@ -116,11 +116,12 @@ def fit(
             final, truth, scores = fit_measured(
                 rows, label=label, beta=given, progress=tell, **options
             )
-    measured = measures(truth, scores)
-    held_out = {
-        name: measured[name] for name in ("rows", "positives", "auc", "auc_low", "auc_high")
-    }
-    replace(final, fitted_on=final.fitted_on | {"measured on rows held out": held_out}).save(model)
+        measured = measures(truth, scores)
+        held_out = {
+            name: measured[name] for name in ("rows", "positives", "auc", "auc_low", "auc_high")
+        }
+        told = final.fitted_on | {"measured on rows held out": held_out}
+        replace(final, fitted_on=told).save(model)  # a full disk must not cost the job's folder
     if report is not None:
         made = final.settings() | {
             "rows fitted": final.fitted_on["rows"],

@@ -141,9 +141,9 @@ def attack(
             skip_bad=skip_bad_partitions,
             progress=begin,
         )
+        if candidates is not None:  # a full disk must not cost the job's folder
+            write_candidates(candidates, found.result, known, published, node_type)
     rows = found.rows
-    if candidates is not None:
-        write_candidates(candidates, found.result, known, published, node_type)
     out = {
         "auxiliary_users": found.known,
         "target_users": published.size(node_type),
