@@ -1,4 +1,4 @@
-from math import inf, nextafter
+from math import inf, nan, nextafter
 
 import pytest
 from hypothesis import given
@@ -162,6 +162,15 @@ def test_an_interval_that_tells_nothing_says_so(tmp_path):
     found = judge(claim(lambda tables: Found(0.5, -1.0, 2.0)), TABLES, tmp_path)
     assert (found.verdict, found.why, found.broken) == (UNTESTED, TOO_WIDE, False)
     assert found.found_words() == "0.5 [-1.0, 2.0]".replace("-", "−")
+
+
+@pytest.mark.parametrize("rule", [Effect(1.0), Value(1.0, 0.5)])
+@pytest.mark.parametrize("ours", [Found(nan), Found(2.0, nan, nan), Found(None)])
+def test_no_number_is_no_verdict(rule, ours, tmp_path):
+    judged = judge(Claim("Table 1", "", rule, lambda tables: ours), TABLES, tmp_path)
+    assert judged.verdict == UNTESTED
+    assert judged.found_words() == ""
+    assert "no number" in judged.why
 
 
 def test_a_claim_that_cannot_be_tried_says_why(tmp_path):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -342,6 +343,9 @@ def judge(
         return Judged(claim, None, Verdict.UNTESTED, str(error))
     except (LookupError, TypeError, ValueError) as error:
         return Judged(claim, None, Verdict.UNTESTED, f"failed: {error}", broken=True)
+    # NaN is on neither side of anything, and a rule would take it for one of them.
+    if any(each is None or isnan(each) for each in (found.value, *found.interval)):
+        return Judged(claim, None, Verdict.UNTESTED, "this run has no number here")
     verdict = claim.rule.verdict(found)
     return Judged(claim, found, verdict, TOO_WIDE if verdict == Verdict.UNTESTED else "")
 
