@@ -119,3 +119,20 @@ def test_diagnoses_of_a_topic_are_urological_by_a_name_within_the_other():
     topic = Table("Table 6.3", dict.fromkeys(["user documents", "patient documents"], ""), rows)
     (claim,) = [one for one in PARTS["chapter-6"].said()[0] if one.source == "Table 6.3"]
     assert claim.ours(Tables([topic])).value == 3 - 1
+
+
+def test_varying_strengths_are_held_to_what_profiles_tell_in_the_same_run():
+    """The published run's profiles tell 5.4 %, those of another network more or less."""
+    releases = ("VW-CGA", "VW-CGA, re-configured")
+    columns = dict.fromkeys(["release, attack", *(f"n = {n}" for n in range(4))], "")
+    (claim,) = [one for one in PARTS["chapter-7"].said()[0] if "varying strength," in one.says]
+    for profiles, with_links, true in ((0.15, 0.15, 6), (0.15, 0.10, 6), (0.03, 0.04, 0)):
+        rows = [[name, profiles, *[with_links] * 3] for name in releases]
+        found = claim.ours(Tables([Table("Precision by release at density 0.01", columns, rows)]))
+        assert (found.value, found.of) == (true, 6)
+
+
+def test_what_profiles_alone_tell_stands_beside_ours_in_every_row():
+    shown = [each for each in PARTS["chapter-7"].said()[1] if each.first == "link types"]
+    alone = [{cell for (_, at), cell in each.cells.items() if at == "n = 0"} for each in shown]
+    assert alone == [{1.1 / 100}, {5.4 / 100}, {99.892 / 100}]

@@ -84,10 +84,10 @@ def _simulated(page: Report, steps: Steps, world: dict[str, Any]) -> None:
     )
     page.note(
         f"Simulated: {users:,} users, {samples} groups of 1,000 per density, seed {seed}. Made by: "
-        f"telic study chapter-7 --users {users} --samples {samples} --seed {seed}. Published: 57 "
-        "to 500 groups, 2,320,895 users."
-        + " With fewer users around them, people are easier to find: compare the trends, and run "
-        "with --users 2320895 for the size." * (users < TQQ_USERS)
+        f"telic study chapter-7 --users {users} --samples {samples} --seed {seed}. Published: 500 "
+        "groups in all, 57 of them of density 0.01; 2,320,895 users."
+        + " With fewer users around them, people are easier to find: compare the trends, or run "
+        f"with --users {TQQ_USERS}, the published number." * (users < TQQ_USERS)
     )
     risk = do("Table 7.1", run, experiment="risk_by_links", density=DENSEST)
     page.section("Table 7.1: risk by link types (density 0.01)")
