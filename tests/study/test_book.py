@@ -50,6 +50,22 @@ def test_published_f1_is_that_of_published_precision_and_recall(name):
     assert off == MISPRINTED[name]
 
 
+def test_what_is_left_of_a_lost_row_is_shown():
+    """Of two rows of Table 6.7 the SVM's F1 alone is left."""
+    svm = {
+        label: found
+        for (label, place), found in recognition_scores("Table 6.7").items()
+        if place == 3
+    }
+    assert [svm[label][2] for label in ("Cardiovascular Disease", "Infectious Disease")] == [
+        96.83,
+        92.59,
+    ]
+    (table,) = [each for _, tables in SAID for each in tables if each.sources == ("Table 6.7",)]
+    left = {cell for cell in table.cells if cell[0] == "Infectious Disease" and "SVM" in cell[1]}
+    assert left == {("Infectious Disease", "SVM, F1")}
+
+
 MISPRINTED = {
     "Table 6.7": {("Neonatal-Perinatal Medicine", 1)},
     "Table 6.8": {("de facto", 2)},

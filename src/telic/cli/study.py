@@ -264,7 +264,7 @@ def chapter_6(
     seed: Seed = 0,
     threads: Annotated[int, typer.Option(min=1, help="Does not change the result.")] = 1,
 ) -> None:
-    """De facto specialties, simulated: tables 6.1–6.9, figure 6.1; DBLP where it is at hand."""
+    """De facto specialties, simulated: tables 6.1, 6.3–6.9, figure 6.1; DBLP if it is at hand."""
 
 
 @_command("chapter7")

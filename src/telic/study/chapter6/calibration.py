@@ -13,7 +13,7 @@ KNOB = "columns in [0, 1], Gaussian, C = 10"
 
 
 def counts(*, scale: float, seed: int) -> dict[str, int]:
-    """Tables 6.1 and 6.2: how large the hospital is."""
+    """Table 6.1 and the number of CCS codes: how large the hospital is."""
     log, _ = hospital(scale, seed)
     return {
         "accesses": len(log.access_user),

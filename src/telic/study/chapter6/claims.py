@@ -1,6 +1,7 @@
 """What chapter 6 says, and how it is tried on a simulated hospital."""
 
 from functools import partial
+from math import isnan
 
 from telic.simulate.hospital_practices import HIDDEN_SIZES
 from telic.specialty.recognition.classifiers import CLASSIFIERS
@@ -191,6 +192,7 @@ def _recognition(name: str) -> Printed:
         (label, f"{FOUR[place]}, {measure}"): value / 100
         for (label, place), scores in recognition_scores(name).items()
         for measure, value in zip(MEASURES, scores, strict=True)
+        if not isnan(value)
     }
 
     def ours(tables: Tables, label: str, column: str) -> float | None:
@@ -203,13 +205,13 @@ def _recognition(name: str) -> Printed:
         return row[classifier][MEASURES.index(measure)]
 
     title = f"{name}: recognition in percent (ours simulated)"
-    return Printed((name,), title, "class", "100 .1f", cells, ours)
+    return Printed((name,), title, "class", "100 .2f", cells, ours)
 
 
 def _count(tables: Tables, what: str, column: str) -> float | None:
     if column != "general":
         return None
-    return tables.row("Tables 6.1 and 6.2", **{"": what})["simulated"]
+    return tables.row("Table 6.1 and", **{"": what})["simulated"]
 
 
 def _f1(tables: Tables, name: str, classifier: str) -> float | None:

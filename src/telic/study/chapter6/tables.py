@@ -22,9 +22,9 @@ MEAN = "mean of core classes"
 
 
 def counts_table(counts: dict[str, int]) -> Table:
-    """Return Tables 6.1 and 6.2: counts."""
+    """Return Table 6.1 and the number of CCS codes."""
     return Table(
-        "Tables 6.1 and 6.2 (calibration)",
+        "Table 6.1 and the CCS codes of Section 6.3 (calibration)",
         {"": "", "simulated": ",", "published": ","},
         [[name, count, PUBLISHED_COUNTS[name]] for name, count in counts.items()],
     )
