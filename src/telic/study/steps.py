@@ -101,7 +101,13 @@ class Steps:
             content = _written(make(**settings))
             with atomic_path(file) as temporary:
                 temporary.write_text(content, encoding="utf-8")
-        return _read(file.read_text(encoding="utf-8"))
+        try:
+            return _read(file.read_text(encoding="utf-8"))
+        except ValueError:
+            raise InputError(
+                f"{file}: is cut or not JSON, expected a finished step. Delete it, and it is made "
+                "again."
+            ) from None
 
 
 def each_log(
