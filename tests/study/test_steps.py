@@ -100,8 +100,8 @@ def test_what_is_bound_beforehand_does_not_tell_steps_apart(tmp_path):
 
 @pytest.mark.parametrize("left", ['{"a": [1, 2', "", "\n"])
 def test_a_step_whose_file_was_cut_is_named(left, tmp_path):
-    Steps(tmp_path)("one", dict, a=1)
+    Steps(tmp_path)("one", make, size=2)
     (file,) = tmp_path.glob("one-*.json")
     file.write_text(left)
     with pytest.raises(InputError, match=rf"{file.name}.*Delete it"):
-        Steps(tmp_path)("one", dict, a=1)
+        Steps(tmp_path)("one", make, size=2)
