@@ -44,9 +44,9 @@ bench: setup .venv-bench/.ready  ## a page of measurements beside rivals: make b
 	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --no-deps --no-build-isolation --offline -e .
 	touch $@
 
-PAGE = docs/measured/$(if $(filter all,$(firstword $(ARGS))),reproduced,results-$(firstword $(ARGS)))
+PAGE = docs/measured/$(if $(filter all,$(firstword $(ARGS))),reproduced,results-$(firstword $(ARGS)))$(patsubst --part=%,-%,$(filter --part=%,$(subst --part ,--part=,$(ARGS))))
 
-page: setup  ## write a study's page in docs/measured anew, or the page of all: make page ARGS=chapter-4
+page: setup  ## write a page of a study's in docs/measured anew, or the page of all: make page ARGS=chapter-4
 	rm -rf $(PAGE) $(PAGE).md
 	$(BIN)/telic study $(ARGS) --out $(PAGE).md
 

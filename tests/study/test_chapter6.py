@@ -388,13 +388,17 @@ def test_seeds_are_a_tenth_of_the_areas_that_have_some(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow  # three minutes
-def test_a_small_hospital_gives_the_whole_page_and_finished_steps_are_kept(tmp_path, monkeypatch):
+def test_a_small_hospital_gives_both_pages_and_finished_steps_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(chapter6, "RECOVERY", (("lda", 1.0, 2),))
     monkeypatch.setattr(chapter6, "TILTS", ((1.0, 1.6),))
     monkeypatch.setattr(chapter6, "SETTINGS", {"general view": {"view": "general"}})
-    options = {"scale": 0.05, "data": tmp_path, "part": "all", "pipeline": "printed"}
-    page = chapter6.study(Steps(tmp_path / "work"), **options)
-    titles = " ".join(table.title for table in page.tables)
+    options = {"scale": 0.05, "data": tmp_path, "pipeline": "printed"}
+
+    def pages(*parts):
+        return [chapter6.study(Steps(tmp_path / "work"), **options, part=part) for part in parts]
+
+    made = pages("tables", "checks")
+    titles = " ".join(table.title for page in made for table in page.tables)
     for name in (
         "6.1",
         "6.2",
@@ -408,12 +412,13 @@ def test_a_small_hospital_gives_the_whole_page_and_finished_steps_are_kept(tmp_p
         "surgical tilt",
     ):
         assert name in titles
-    assert "DBLP is left out" in page.markdown()
+    first, second = [page.markdown() for page in made]
+    assert "DBLP is left out" in first
     hospital.cache_clear()
     monkeypatch.setattr("telic.study.chapter6.hospital.simulate_hospital", pytest.fail)
-    assert chapter6.study(Steps(tmp_path / "work"), **options).markdown() == page.markdown()
-    alone = chapter6.study(Steps(tmp_path / "work"), **options | {"part": "recovery"})
-    assert {table.title for table in alone.tables} < {table.title for table in page.tables}
+    assert [page.markdown() for page in pages("tables", "checks")] == [first, second]
+    alone = pages(*chapter6.CHECKS)
+    assert [t.title for page in alone for t in page.tables] == [t.title for t in made[1].tables]
 
 
 @pytest.mark.slow  # two minutes

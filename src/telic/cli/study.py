@@ -253,8 +253,8 @@ def chapter_6(
     part: Annotated[
         str,
         typer.Option(
-            help="tables; or checks against the simulator's truth, each of which takes hours: "
-            "recovery, diagnosis or knob; or all, as on the chapter's page."
+            help="tables; or a check against the simulator's truth, each of which takes hours: "
+            "recovery, diagnosis or knob; or checks, all three of them."
         ),
     ] = "tables",
     pipeline: Annotated[
