@@ -110,7 +110,7 @@ def test_an_earlier_snapshot_only_grows_into_the_present(world):
 def test_what_cannot_be_simulated_is_refused():
     for options, message in [
         ({"users": 1}, "users is 1"),
-        ({"users": 100, "communities": [Community(0.1, 200)]}, "more members than"),
+        ({"users": 100, "communities": [Community(0.1, 200)]}, "at least 200: so many are"),
         ({"users": 500, "communities": [Community(0.9, 100, 0.9)]}, "cannot hold density 0.9"),
         (
             {"users": 500, "communities": [Community(-0.1, 100)]},

@@ -41,7 +41,7 @@ def parse_memory(text: str | int, least: int = LEAST, called: str = "memory") ->
     >>> parse_memory("2GiB"), parse_memory("500 MB")
     (2147483648, 500000000)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text), re.IGNORECASE)
+    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text), re.IGNORECASE)
     unit = found and _UNITS.get(found[2].lower())
     if found is None or unit is None:
         raise InputError(f"{called} is {text!r}, expected an amount such as 2GiB or 500MB.")

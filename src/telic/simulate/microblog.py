@@ -165,10 +165,10 @@ def microblog(
     """
     if users < 2:
         raise InputError(f"users is {users}, expected 2 or more.")
-    if sum(group.size for group in communities) > users:
+    wanted = sum(group.size for group in communities)
+    if wanted > users:
         raise InputError(
-            f"the communities have more members than there are users ({users}). "
-            "Ask for more users, or fewer or smaller communities."
+            f"users is {users}, expected at least {wanted}: so many are members of communities."
         )
     for group in communities:
         for name in ("density", "isolated"):
