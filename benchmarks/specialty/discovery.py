@@ -268,9 +268,10 @@ COLUMNS = """- **logs, hidden**: how many logs, and how many hidden specialties 
 CHOICE = """One constant at a time was changed, on even seeds of “panels” and “problem lists”. The
 nulls are those of users who do not specialise. Differences of a few points are noise. A change
 was kept only where the gain was larger than that and came without clusters on nulls: the shares of
-naming were changed, and one more practice is looked for. That patients are halved, and that a code
-names no group if another holds most of its users, was learned on hospitals by other hands: teams
-there share their patients, and members of hidden specialties share their codes."""
+naming were changed, and one more practice is looked for. That patients are halved, that what was
+cut in two is joined, and that a code names no group if another holds most of its users, was learned
+on hospitals by other hands: teams there share their patients, one practice does half of the work,
+and members of hidden specialties share their codes."""
 LIMITS = """
 ## Limits
 

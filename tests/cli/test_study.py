@@ -38,7 +38,7 @@ def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
         ("chapter-4", "{share:.0%} of the rows, means of {replications} replications"),
         ("chapter-5", "medians of {replications} replications"),
         ("chapter-5", "of at most {seconds:g} s of processor time"),
-        ("chapter-6", "A simulated hospital at {scale:g} of the published size, seed {seed}"),
+        ("chapter-6", "A simulated hospital of the published size, seed {seed}"),
         ("chapter-7", "{samples} groups of 1,000 per density, seed {seed}"),  # and other users
         ("do-no-harm", "{seeds} seeds of made-up phrases"),
         ("do-no-harm", "fitted on {fits} logs"),

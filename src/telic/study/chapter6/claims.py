@@ -197,12 +197,7 @@ def _recognition(name: str) -> Printed:
 
     def ours(tables: Tables, label: str, column: str) -> float | None:
         classifier, measure = column.split(", ")
-        if label in (DE_FACTO, MEAN):
-            return _scores(tables, name, label, classifier)[measure]
-        if not tables.has(name):
-            return None
-        row = tables.row(f"{name}: precision / recall", **{"class": label})
-        return row[classifier][MEASURES.index(measure)]
+        return _scores(tables, name, label, classifier)[measure]
 
     title = f"{name}: recognition in percent (ours simulated)"
     return Printed((name,), title, "class", "100 .2f", cells, ours)

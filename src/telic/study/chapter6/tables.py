@@ -1,6 +1,7 @@
 """Chapter 6's tables, the published figures beside ours."""
 
 from collections.abc import Sequence
+from math import isnan, nan
 from typing import Any
 
 from telic.report import Table
@@ -13,7 +14,7 @@ from telic.specialty.report.tables import CAUGHT, caught_rows
 from telic.study.chapter6.published import PUBLISHED_CONTRAST, PUBLISHED_COUNTS, recognition_scores
 
 Found = dict[str, Any]
-PERCENT, SCORES = "100 .1f", "100 {:.1f} / {:.1f} / {:.1f}"
+PERCENT = "100 .1f"
 SAID = {CHOSEN: "chosen in training halves", PRINTED: "as printed"}
 ENOUGH = 0.8
 """F1 from which a hidden specialty counts as found."""
@@ -117,9 +118,10 @@ def paths_table(found: dict[str, Found]) -> Table:
 
 
 def recognition_tables(name: str, found: Found) -> list[Table]:
-    """Return one of Tables 6.7 to 6.9: scores, those of the core classes, tests, pipelines."""
+    """Return one of Tables 6.7 to 6.9: scores by class, tests, pipelines."""
     classifiers = found["classifiers"]
     published = recognition_scores(name)
+    core = [label for label in next(iter(classifiers.values()))["scores"] if label != DE_FACTO]
     scores = Table(
         f"{name}: recognition of “{found['name']}” ({found['users']} users)",
         {
@@ -130,22 +132,20 @@ def recognition_tables(name: str, found: Found) -> list[Table]:
             "F1 in shuffled data": PERCENT,
         },
         [
-            [words, classifier, *ours, *(v / 100 for v in published[words, place]), nothing]
-            for words in (DE_FACTO, MEAN)
-            for place, (classifier, one) in zip(range(4), classifiers.items(), strict=True)
-            for ours, nothing in [
-                (one["scores"][words], one["shuffled_f1"])
-                if words == DE_FACTO
-                else (one["core"], None)
+            [
+                label,
+                classifier,
+                *(one["core"] if label == MEAN else one["scores"][label]),
+                *(
+                    None if isnan(value) else value / 100
+                    for value in published.get((label, place), [nan] * 3)
+                ),
+                one["shuffled_f1"] if label == DE_FACTO else None,
             ]
+            for label in (DE_FACTO, MEAN, *core)
+            for place, (classifier, one) in enumerate(classifiers.items())
         ],
         note="In shuffled data: as many users of largest share of a topic.",
-    )
-    core = [label for label in next(iter(classifiers.values()))["scores"] if label != DE_FACTO]
-    by_class = Table(
-        f"{name}: precision / recall / F1 of the core classes",
-        {"class": "", **dict.fromkeys(classifiers, SCORES)},
-        [[label, *(one["scores"][label] for one in classifiers.values())] for label in core],
     )
     tests = next(iter(classifiers.values()))["p_values"]
     differences = Table(
@@ -176,7 +176,7 @@ def recognition_tables(name: str, found: Found) -> list[Table]:
             for p in one["pipelines"]
         ],
     )
-    return [scores, by_class, differences, pipelines]
+    return [scores, differences, pipelines]
 
 
 def shuffled_table(found: Found) -> Table:
