@@ -111,9 +111,7 @@ def test_tables_of_recognition_show_published_means_and_every_pipeline(log, mixe
     rows = scores.records()
     core = present_core(np.where(log.taxonomy == "Urology", "", log.taxonomy))
     assert [(row["class"], row["classifier"]) for row in rows] == [
-        (name, c)
-        for name in (DE_FACTO, "mean of core classes", *core)
-        for c in CLASSIFIERS[1:]
+        (name, c) for name in (DE_FACTO, "mean of core classes", *core) for c in CLASSIFIERS[1:]
     ]
     published = [f"published {name}" for name in ("precision", "recall", "F1")]
     assert [rows[3][name] for name in published] == pytest.approx([0.925, 0.9311, 0.928])
