@@ -188,6 +188,12 @@ def test_a_start_at_the_truth_is_another_clustering():
     ]
 
 
+def test_by_argmax_every_user_is_in_a_cluster_and_else_those_of_a_large_share(monkeypatch):
+    monkeypatch.setattr(pathselclus_ablation, "MIN_THETA", 1.1)
+    assert not any(clustered(**SMALL)["f1"].values())
+    assert all(score > 0 for score in clustered(**SMALL, argmax=True)["f1"].values())
+
+
 def test_every_code_of_enough_users_has_a_cluster_beside_three_free_ones(log, monkeypatch):
     asked = {}
 
@@ -209,8 +215,8 @@ def test_every_code_of_enough_users_has_a_cluster_beside_three_free_ones(log, mo
     large = [code for code, n in log.class_sizes().items() if n >= pathselclus_ablation.SEED_CLASS]
     assert (asked["seeds"] >= 0).sum() == (np.isin(log.taxonomy, large) & seen).sum() > some
     with pytest.raises(KeyboardInterrupt):
-        clustered(**SMALL, core_only=True)
-    assert asked["n_clusters"] == len(CORE_CLASSES) + 3
+        clustered(**SMALL, core_only=True, free=1)
+    assert asked["n_clusters"] == len(CORE_CLASSES) + 1
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fine view, started at the truth": {"from_truth": True},
     "fine view, every declared user a seed": {"everyone": True},
     "fine view, seeds of the 12 core codes only": {"core_only": True},
+    **{f"fine view, δ = {free}": {"free": free} for free in (1, 2, 4)},
+    "fine view, whatever cluster is largest": {"argmax": True},
     "fine view, U–P beside U–P–D": {"paths": ("U-P-D", "U-P")},
+    "fine view, U–P–U beside U–P–D–P–U": {"paths": ("U-P-U", "U-P-D-P-U")},
     "general view": {"view": "general"},
     "general view, started at the truth": {"view": "general", "from_truth": True},
     "fine view, patients without a main practice": {"blurred": True},
@@ -51,6 +54,8 @@ def clustered(
     blurred: bool = False,
     core_only: bool = False,
     everyone: bool = False,
+    free: int = 3,
+    argmax: bool = False,
     from_truth: bool = False,
 ) -> dict[str, Any]:
     """Return how well PathSelClus finds the hidden specialties in one of `SETTINGS`.
@@ -67,6 +72,10 @@ def clustered(
         Seeds come from the twelve core codes only.
     everyone : bool
         Every user who declares a seeded code is a seed.
+    free : int
+        Clusters without seeds: the dissertation's δ.
+    argmax : bool
+        Every user is in the cluster of largest share, however small it is.
     from_truth : bool
         Start at the truth.
     """
@@ -83,10 +92,11 @@ def clustered(
     links: Mapping[str, sparse.csr_array] = {
         name: path_of(name, patient[active], diagnosed[active]) for name in paths
     }
-    n_clusters = len(codes) + 3
+    n_clusters = len(codes) + free
     start = _truth_start(practice, codes, n_clusters) if from_truth else None
     model = fit_pathselclus(links, seeds, n_clusters=n_clusters, seed=seed, start=start)
-    cluster = np.where(model.theta.max(axis=1) >= MIN_THETA, model.labels, -1)
+    least = 0.0 if argmax else MIN_THETA
+    cluster = np.where(model.theta.max(axis=1) >= least, model.labels, -1)
     scores, free = {}, 0
     for hidden in HIDDEN_SIZES:
         real = set(np.flatnonzero(practice == hidden))
