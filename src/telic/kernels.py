@@ -74,7 +74,7 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     """
     if function is None:
         return partial(kernel, **options)
-    # No kernel is called from C: the wrapper for that would be a tenth of the compilation.
+    # No kernel is called from C, and the wrapper for that takes long to compile.
     options["no_cfunc_wrapper"] = True
     compiled = numba.njit(nogil=True, **options)(function)
     # NUMBA_DISABLE_JIT leaves functions as they are, and what is typed at a prompt has no file.

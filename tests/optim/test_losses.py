@@ -126,6 +126,14 @@ def test_the_kernels_agree_with_the_reference(loss, shared, n, threads):
     assert found == pytest.approx(blocks(expected), rel=1e-10)
 
 
+def test_a_row_that_does_not_count_adds_nothing_where_its_loss_is_infinite():
+    z, y, mass = np.array([0.0, 800.0]), np.array([1.0, 1.0]), np.array([1.0, 0.0])
+    for loop in (rows_of(4).gradients, rows_of(4).curvatures):
+        out = np.empty(2)
+        loop(4, 0.0, z, y, mass, out, 0, 1)
+        assert out[1] == 0.0
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_kernels_of_one_row_agree_with_the_reference_where_it_has_edges(loss):
     z = np.array([-60.0, -2.0, -1.0, -0.7, -0.2, 0.0, 0.3, 0.7, 1.0, 1.7, 3.0, 30.0])

@@ -12,6 +12,9 @@ that end with `turn` and `threads` are run by `telic.optim.threads.share`.
 - ``conjugates(code, shape, a, y, mass, scale, sums, turn, threads)``: weighted sum of the
   conjugates at scale · a / mass in each block, where a holds weighted derivatives.
 - ``best_shift(*terms)``: number t that minimises the weighted loss of z + t.
+
+The few lines that cut rows into blocks and turns stand in each: a kernel that took the loop over
+them as an argument would be compiled anew by every process.
 """
 
 from types import ModuleType
