@@ -19,6 +19,7 @@ from benchmarks.scale.work import (
     PIECES,
     RAN_OUT,
     ROWS,
+    TYPED,
     write_choices,
     write_design,
     write_log,
@@ -30,6 +31,7 @@ from telic.simulate.microblog import TQQ_LINKS, TQQ_USERS
 FILE = "scale-speed.md"
 OPTIONS = {
     "rows": (1e8, "of the query log"),
+    "compositions": (3e6, "of the log that feedback is learned from"),
     "design": (5.3e7, "rows of the labelled design: 20 GB on disk"),
     "choosers": (20_000, "users whose weights are learned"),
     "users": (TQQ_USERS, "of the network"),
@@ -111,6 +113,7 @@ TARGETS: dict[str, list[tuple[float, str]]] = {
     "count in pieces": [(1.5, "count by DuckDB"), (1.15, MEMORY)],
     "fit a design": [(1.3, "read a design"), (1.15, MEMORY)],
     "AUC of a design": [(1.3, "read a design"), (1.15, MEMORY)],
+    "fit compositions": [(1.3, "fit compositions in memory"), (1.0, MEMORY)],
     "users' weights, two worker processes": [
         (0.65, "users' weights, one worker process"),
         (1.3, "users' weights, two threads"),
@@ -164,6 +167,7 @@ def table(title: str, runs: dict[str, Took], memory: str, note: str) -> Table:
 def tables(given: SimpleNamespace, folder: Path) -> Iterator[Table]:
     memory, curves = given.memory, Curves(folder, given.memory)
     yield from log_tables(int(given.rows), memory, folder, curves)
+    yield from composition_tables(int(given.compositions), memory, folder, curves)
     yield from design_tables(int(given.design), memory, folder, curves)
     write_choices(folder, int(given.choosers))
     for work, title in (
@@ -219,8 +223,8 @@ class Curves:
             "Over size",
             columns | {"processor seconds a million": ".2f", "resident": ""},
             rows,
-            "Sizes are submissions, rows, and users of a network. What a process takes to start is "
-            "in the small ones.",
+            "Sizes are submissions, compositions, rows, and users of a network. What a process "
+            "takes to start is in the small ones.",
         )
 
     def workers_table(self) -> Table:
@@ -287,6 +291,29 @@ def log_tables(rows: int, memory: str, folder: Path, curves: Curves) -> Iterator
         "an interruption.",
     )
     (folder / LOG).unlink()
+
+
+def composition_tables(
+    compositions: int, memory: str, folder: Path, curves: Curves
+) -> Iterator[Table]:
+    """Fit a search box on compositions: check them, replay them, learn from them."""
+    work = "fit compositions"
+    for share in SMALLER:
+        took("simulate typists", folder, memory, str(int(share * compositions)))
+        curves.at(work, int(share * compositions))
+    took("simulate typists", folder, memory, str(compositions))
+    whole = f"{work} in memory"
+    runs = {whole: took(whole, folder, memory), work: curves.at(work, compositions)}
+    yield table(
+        f"A search box of {compositions:,} compositions of simulated typists, memory {memory}",
+        runs,
+        memory,
+        "Every row is checked, the log is replayed, and a box learns from implicit feedback "
+        "(`telic completion fit`): reading, choosing and fitting. In memory, too, a long log is "
+        "learned from in chunks of users; what these chose stays in memory there, and so does "
+        "what is long of the log.",
+    )
+    (folder / TYPED).unlink()
 
 
 def design_tables(rows: int, memory: str, folder: Path, curves: Curves) -> Iterator[Table]:

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.form import megabytes
 
 DAY = 24 * 3600 * 1_000_000
 LOG, ROWS, LABELS, CHOICES = "log.parquet", "X.npy", "y.npy", "choices.npz"
-NETWORK, PIECES = "network", "pieces"
+TYPED, NETWORK, PIECES = "typed.parquet", "network", "pieces"
 WEIGHTS = 100_000
 RAN_OUT = 3
 """How a process ends that had too little memory."""
@@ -76,6 +77,37 @@ def write_choices(folder: Path, users: int, each: int = 40) -> None:
     score = (x * own).sum(axis=1) + rng.gumbel(size=len(x))
     chosen = 10 * np.arange(n) + score.reshape(n, 10).argmax(axis=1)
     np.savez(folder / CHOICES, x=x, chosen=chosen, group=each * np.arange(users + 1))
+
+
+def write_compositions(folder: Path, memory: str, compositions: str) -> None:
+    """Write the log of simulated typists of 50 compositions, by blocks of other people."""
+    from telic.simulate import simulate_typists
+    from telic.simulate.catalogue import read_catalogue
+
+    catalogue, writer = read_catalogue(), None
+    for block, start in enumerate(range(0, int(compositions), 500_000)):
+        users = min(500_000, int(compositions) - start) // 50
+        log = simulate_typists(catalogue, users=users, compositions=50, seed=block)
+        for place, name in enumerate(log.column_names):
+            if name in ("user", "composition"):
+                renamed = pc.binary_join_element_wise(f"{block}-", log[name], "")
+                log = log.set_column(place, log.schema.field(name), renamed)
+        writer = writer or pq.ParquetWriter(folder / TYPED, log.schema)
+        writer.write_table(log, row_group_size=100_000)
+    writer.close()
+
+
+def fit_compositions(folder: Path, memory: str) -> None:
+    from telic.completion import fit_files
+
+    with tempfile.TemporaryDirectory(dir=folder) as work, engine(memory) as given:
+        fit_files(folder / TYPED, executor=given, work=work)
+
+
+def fit_in_memory(folder: Path, memory: str) -> None:
+    from telic.completion import fit_files
+
+    fit_files(folder / TYPED)
 
 
 def count_in_pieces(folder: Path, memory: str, address: str | None = None) -> None:
@@ -213,6 +245,9 @@ def risk_of_network(folder: Path, memory: str, address: str | None = None) -> No
 WORK = {
     "count in pieces": count_in_pieces,
     "count by DuckDB": count_by_duckdb,
+    "simulate typists": write_compositions,
+    "fit compositions": fit_compositions,
+    "fit compositions in memory": fit_in_memory,
     "read a design": read_design,
     "fit a design": fit_design,
     "AUC of a design": auc_of_design,

@@ -1,5 +1,6 @@
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,8 @@ from telic.choice import (
     learn_online,
     leave_one_group_out,
 )
-from telic.choice.group_buckets import _cut
+from telic.choice.choices import groups_of
+from telic.choice.group_buckets import StoredChoices, _cut
 from telic.errors import InputError
 
 
@@ -259,6 +261,37 @@ def test_a_fit_that_overflows_does_not_count_as_converged(x, offset):
     choices = Choices(x=[[0.0], [x]], offset=[-offset, offset], start=[0, 2], chosen=[1])
     with pytest.warns(ConvergenceWarning, match="1 of 1 groups did not converge; scale the feat"):
         fit_groups(choices, l2=1.0)
+
+
+@pytest.mark.parametrize("ends", [(4,), (1, 4), (0, 1, 1, 3, 4)])
+def test_pieces_of_choices_are_fitted_as_the_whole(ends, tmp_path):
+    whole = random_choices(3)
+    pieces, stored = [], StoredChoices(tmp_path)
+    for first, last in itertools.pairwise([0, *ends]):
+        if first < last:
+            own = part(whole, range(first, last))
+        else:
+            own = Choices(np.empty((0, 3)), [], np.zeros(1, int), np.zeros(0, int))
+        group = whole.group[first : last + 1] - whole.group[first]
+        pieces.append(Choices(own.x, own.offset, own.start, own.chosen, group))
+        stored.append(pieces[-1])
+    np.testing.assert_array_equal(groups_of(pieces), whole.group)
+    assert len(stored) == len(ends)
+    center = np.arange(12.0).reshape(4, 3)
+    pooled = fit_pooled(whole, l2=0.5)
+    for found in (pieces, stored):
+        np.testing.assert_allclose(fit_pooled(found, l2=0.5), pooled, rtol=1e-9)
+        for function in (
+            partial(fit_groups, l2=0.5, center=center),
+            partial(leave_one_group_out, pooled=pooled, l2=0.5),
+            partial(learn_online, initial=center, step_size=0.1),
+        ):
+            np.testing.assert_array_equal(function(found), function(whole))
+    with pytest.raises(IndexError):
+        stored[len(ends)]
+    other = StoredChoices(tmp_path)
+    with pytest.raises(InputError, match="holds another job's arrays"):
+        other.append(random_choices(4))
 
 
 def buckets_of(sizes, d, *, slots, piece):

@@ -326,7 +326,7 @@ def test_what_is_learned_from_are_shares_among_the_other_compositions(phones):
     moments = phones.moments(relevance, phones.last_keystrokes(TRAIN), n=10)
     moments = moments.where(moments.position >= 0)
     shares = OpenedShares.counted(signals, phones.query, training)
-    design = FeedbackDesign.of(CAREFUL, phones.features(moments), moments)
+    design = FeedbackDesign.of(CAREFUL, [(moments, phones.features(moments))])
     scaled = design.scaled(phones.features(moments)[..., : len(FEATURES)])
     problem = _Problem.of(phones, moments, signals, shares, PAPER, None)
     joint = _Problem.of(phones, moments, signals, shares, CAREFUL, scaled)

@@ -40,7 +40,7 @@ def test_filtering_drops_at_the_position_itself_and_not_below(position):
 
 
 def test_where_filtering_changes_nothing_it_is_the_mildest():
-    best, grid = tune_filtering(np.zeros((2, 3, WIDTH)), moments_of(np.zeros((2, 3), np.int32)))
+    best, grid = tune_filtering([(moments_of(np.zeros((2, 3), np.int32)), np.zeros((2, 3, WIDTH)))])
     assert np.ptp(grid) == 0
     assert best == Filtering(3.0, 1)
 
@@ -49,7 +49,9 @@ def test_scales_are_those_of_candidates_and_a_constant_feature_keeps_its_own():
     features = np.zeros((2, 2, WIDTH))
     features[..., 0] = [[1.0, 3.0], [5.0, 100.0]]  # the last is no candidate
     features[..., 1] = 7.0
-    design = FeedbackDesign.of(CAREFUL, features, moments_of(np.array([[0, 1], [2, -1]], np.int32)))
+    design = FeedbackDesign.of(
+        CAREFUL, [(moments_of(np.array([[0, 1], [2, -1]], np.int32)), features)]
+    )
     assert design.deviations[0] == pytest.approx(np.std([1.0, 3.0, 5.0]))
     assert design.deviations[1] == 1.0
 

@@ -17,6 +17,7 @@ from telic.completion.evaluation.adaqac_evaluation import (
     slices_of,
 )
 from telic.completion.fit import models
+from telic.completion.fit.from_compositions import completer_of
 from telic.completion.fit.models import LEAST, MODELS, fit_models, fit_relevance
 from telic.completion.learning.adaqac import (
     FeedbackDesign,
@@ -54,6 +55,35 @@ def readers(catalogue):
 @pytest.fixture(scope="module")
 def fitted(readers):
     return fit_models(readers, fit_relevance(readers, "mpc", CAREFUL), CAREFUL)
+
+
+def test_a_long_log_is_learned_from_in_runs_of_users(readers, fitted, monkeypatch):
+    """The same but for rounding, and the weights of users are in the order of users."""
+    monkeypatch.setattr(models, "RUN", 200)
+    monkeypatch.setattr(models, "CHUNK", 70)
+    keystrokes = readers.last_keystrokes(TRAIN, TEST)
+    runs = readers.runs(keystrokes[::-1], 90)
+    assert [run.first for run in runs[1:]] == [run.last for run in runs[:-1]]
+    assert (runs[0].first, runs[-1].last, len(runs)) == (0, 24, 8)
+    owner = np.searchsorted(readers.log.keystroke_start, keystrokes, side="right") - 1
+    for run in runs:
+        user = readers.log.user[owner[np.isin(keystrokes, run.keystrokes)]]
+        assert {*user} == {*range(run.first, run.last)}
+    relevance = fit_relevance(readers, "mpc", CAREFUL)
+    found = fit_models(readers, relevance, CAREFUL)
+    np.testing.assert_allclose(relevance.deviations, fitted.relevance.deviations)
+    assert (found.l2, found.step_size) == (fitted.l2, fitted.step_size)
+    assert found.filtering == fitted.filtering
+    for name in ("everyone", "without", "personal", "online", "latest"):
+        expected = getattr(fitted, name)
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-6, atol=1e-9)
+    for name in ("walked", "steps", "updates"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(fitted, name))
+    for name, gate in found.gates.items():
+        np.testing.assert_allclose(gate.p_values, fitted.gates[name].p_values, rtol=1e-6)
+        np.testing.assert_array_equal(gate.users, fitted.gates[name].users)
+    served, expected = (completer_of(readers, m, "adaqac-online").users for m in (found, fitted))
+    assert [served[u].check for u in served] == [expected[u].check for u in expected]
 
 
 def moments_of(position, n=3):
@@ -103,7 +133,7 @@ def test_filtering_is_tuned_on_all_300_pairs():
     features = np.zeros((2, 3, WIDTH))
     features[:, 0, LONGEST_AT + 1] = 0.75  # the wrong first candidate was read at position 2
     features[:, 1, LONGEST_AT + 4] = 0.75  # so was the wanted one, at position 5
-    best, grid = tune_filtering(features, moments_of([1, 1]))
+    best, grid = tune_filtering([(moments_of([1, 1]), features)])
     assert grid.shape == (30, 10)
     assert best == Filtering(0.7, 2)
     assert grid.max() == 1.0
@@ -114,7 +144,7 @@ def test_training_choices_keep_or_leave_out_unlisted_queries(readers):
     relevance = fit_relevance(readers, "mpc", PAPER)
     last = readers.moments(relevance, readers.last_keystrokes(TRAIN), n=3)
     features = readers.features(last)
-    design = FeedbackDesign.of(PAPER, features, last)
+    design = FeedbackDesign.of(PAPER, [(last, features)])
     unlisted = int((last.position < 0).sum())
     assert unlisted > 0
     kept, row = training_choices(
@@ -140,7 +170,7 @@ def test_average_of_personal_weights_leaves_one_out(readers):
         readers,
         last,
         features,
-        FeedbackDesign.of(CAREFUL, features, last),
+        FeedbackDesign.of(CAREFUL, [(last, features)]),
         relevance=relevance,
         keep_unlisted=False,
     )
@@ -159,13 +189,16 @@ def test_online_scores_each_composition_before_it_learns_from_it(readers):
         readers,
         last,
         features,
-        FeedbackDesign.of(CAREFUL, features, last),
+        FeedbackDesign.of(CAREFUL, [(last, features)]),
         relevance=relevance,
         keep_unlisted=False,
     )
     users = readers.log.user[last.composition]
     initial = np.zeros((len(readers.log.users), choices.x.shape[1]))
-    weights, latest = online(choices, row, users, initial, l2=0.0, step_size=0.1, schedule="steady")
+    path, before, latest = online(
+        choices, row, users, initial, l2=0.0, step_size=0.1, schedule="steady"
+    )
+    weights = path[before]
     assert weights.shape[0] == len(last)
     for u in np.unique(users):
         own = np.flatnonzero(users == u)
@@ -187,6 +220,7 @@ def test_online_learns_of_a_composition_only_once_it_is_submitted(readers):
         overlapping.start_at[own] = readers.start_at[own[np.arange(len(own)) // 3 * 3]]
     relevance = fit_relevance(overlapping, "mpc", CAREFUL)
     models = fit_models(overlapping, relevance, replace(CAREFUL, do_no_harm=False))
+    online = models.before(np.arange(len(log)))
     moments = overlapping.moments(relevance, overlapping.last_keystrokes(VALID, TEST))
     taught = dict(zip(moments.composition.tolist(), moments.position >= 0, strict=True))
     waiting = 0
@@ -196,10 +230,10 @@ def test_online_learns_of_a_composition_only_once_it_is_submitted(readers):
         assert models.steps[c] == len(done)
         waiting += len(done) < sum(d < c for d in earlier)
         if not done:
-            np.testing.assert_array_equal(models.online[c], models.without[log.user[c]])
+            np.testing.assert_array_equal(online[c], models.without[log.user[c]])
         for d in taught:
             if log.user[d] == log.user[c] and models.steps[d] == models.steps[c]:
-                np.testing.assert_array_equal(models.online[d], models.online[c])
+                np.testing.assert_array_equal(online[d], online[c])
     assert waiting > 20
 
 
@@ -329,7 +363,7 @@ def test_nothing_is_fitted_on_the_test_part(readers, lists):
 
 def test_thresholds_and_gates_are_those_of_the_validation_part(readers, fitted):
     last = readers.moments(fitted.relevance, readers.last_keystrokes(VALID))
-    assert fitted.filtering == tune_filtering(readers.features(last), last)[0]
+    assert fitted.filtering == tune_filtering([(last, readers.features(last))])[0]
     every = readers.moments(fitted.relevance, readers.every_keystroke(VALID))
     found = fitted.reciprocal_ranks(readers, every, gated=False)
     length = np.array([len(readers.log.prefixes[p]) for p in readers.log.prefix[every.keystroke]])

@@ -159,10 +159,10 @@ def test_printed_and_careful_have_no_bounds(toy_log):
     last = replay.moments(Relevance.named("mpc"), replay.last_keystrokes(TRAIN))
     features = replay.features(last)
     for protocol in (PAPER, CAREFUL):
-        design = FeedbackDesign.of(protocol, features, last)
+        design = FeedbackDesign.of(protocol, [(last, features)])
         assert (design.caps == np.inf).all()
         assert design.bound == np.inf
-    design = FeedbackDesign.of(BOUNDED, features, last)
+    design = FeedbackDesign.of(BOUNDED, [(last, features)])
     assert design.bound == 0.5
     scaled = design.scaled(features) * design.deviations
     assert (scaled <= design.caps).all()

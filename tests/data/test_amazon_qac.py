@@ -88,7 +88,7 @@ def test_amazon_times_may_be_text_without_a_zone(tmp_path):
     assert read_amazon_qac(tmp_path / "train.parquet").equals(from_json.slice(0, 1))
     log = read_compositions(from_json)
     assert log.submitted_at[0] - log.at[0] == 12_707_000
-    assert log.ids == ["12", "13"]
+    assert log.ids.to_pylist() == ["12", "13"]
 
 
 def test_amazon_test_rows_are_compositions_of_one_keystroke():

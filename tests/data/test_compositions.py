@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from telic.completion import Replay
+from telic.completion.learning.relevance import Relevance
 from telic.data import composition_rows, compositions
 from telic.data.composition_rows import MAX_DAILY_OPENS, MAX_LIST, Unfolded
 from telic.data.compositions import read_compositions
@@ -59,7 +61,7 @@ def test_white_space_of_queries_and_lists_is_tidied(tmp_path):
 def test_a_log_is_unfolded_in_order_of_submission(tmp_path):
     later = row(composition="d", user="v", submitted_at=at(99), selected=None, query="🙂 日本")
     log = read_compositions(write(tmp_path / "log.parquet", [later, row()]))
-    assert log.ids == ["c", "d"]
+    assert log.ids.to_pylist() == ["c", "d"]
     assert [log.users[u] for u in log.user] == ["u", "v"]
     assert [log.phrases[q] for q in log.query] == ["facetime", "🙂 日本"]
     assert log.selected.tolist() == [2, 0]
@@ -121,7 +123,7 @@ def test_a_broken_row_is_named_or_skipped_and_counted(tmp_path, broken, message)
     with pytest.raises(InputError, match=rf"log\.parquet: row 2: column .*{message}"):
         read_compositions(path)
     log = read_compositions(path, on_bad_row="skip")
-    assert log.ids == ["c"]
+    assert log.ids.to_pylist() == ["c"]
     assert list(log.skipped.values()) == [1]
 
 
@@ -184,7 +186,7 @@ def rows_of(log):
     return [
         {
             "user": log.users[log.user[c]],
-            "composition": log.ids[c],
+            "composition": log.ids[c].as_py(),
             "query": log.phrases[log.query[c]],
             "submitted_at": time(log.submitted_at[c]),
             "selected": int(log.selected[c]) or None,
@@ -398,7 +400,7 @@ def as_texts(log):
         opened = range(log.opened_start[c], log.opened_start[c + 1])
         said.append(
             (
-                *(log.users[log.user[c]], log.ids[c], log.phrases[log.query[c]]),
+                *(log.users[log.user[c]], log.ids[c].as_py(), log.phrases[log.query[c]]),
                 *(int(log.submitted_at[c]), int(log.selected[c])),
                 [(int(log.at[k]), log.prefixes[log.prefix[k]]) for k in strokes],
                 lists,
@@ -445,9 +447,10 @@ def some_rows(count, seed):
     return pa.Table.from_pylist(rows, schema=COMPOSITIONS)
 
 
+@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("piece", [1, 7, 39, 40, 41])
-def test_a_log_that_is_read_in_pieces_is_the_same(piece, stored, tmp_path, monkeypatch):
+def test_a_log_that_is_read_in_pieces_is_the_same(piece, stored, mapped, tmp_path, monkeypatch):
     table = some_rows(40, seed=piece)
     whole = read_compositions(table, on_bad_row="skip")
     source = table
@@ -455,8 +458,22 @@ def test_a_log_that_is_read_in_pieces_is_the_same(piece, stored, tmp_path, monke
         pq.write_table(table, source := tmp_path / "log.parquet")
     monkeypatch.setattr(compositions, "PIECE", piece)
     monkeypatch.setattr(composition_rows, "RANGES", 5)
-    pieces = read_compositions(source, on_bad_row="skip")
+    monkeypatch.setattr(compositions, "AT_ONCE", 6)
+    folder = tmp_path if mapped else None
+    pieces = read_compositions(source, on_bad_row="skip", folder=folder)
     assert as_texts(pieces) == as_texts(whole)
+    long = pieces.at, pieces.prefix, pieces.list_start, pieces.shown, pieces.daily_opens
+    assert [isinstance(array.base, np.memmap) for array in long] == [mapped] * 5
+    pieces.let_go()
+    assert as_texts(pieces) == as_texts(whole)
+    assert {file.name for file in tmp_path.iterdir()} <= {"log.parquet"}
+    for lists in ("own", "shown"):  # a replay numbers what was shown anew
+        made = [Replay(log, min_compositions=4, min_users=1).over(lists) for log in (whole, pieces)]
+        moments = [one.moments(Relevance.named("mpc"), one.every_keystroke(0, 1)) for one in made]
+        np.testing.assert_array_equal(*(one.candidates for one in moments))
+        features = [one.features(found) for one, found in zip(made, moments, strict=True)]
+        np.testing.assert_array_equal(*features)
+        assert features[0].any()
     assert pieces.skipped == whole.skipped
     assert sum(whole.skipped.values()) > 2
     assert [array.dtype for array in vars(pieces).values() if isinstance(array, np.ndarray)] == [

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from telic.evaluate import column_spread, standard_deviations
+from telic.evaluate.column_spread import deviations_of_blocks
 
 
 @given(
@@ -59,3 +60,24 @@ def test_columns_that_are_taken_some_at_a_time_have_the_same_spread(kind, order,
     whole = standard_deviations(X)
     monkeypatch.setattr(column_spread, "AT_ONCE", 1)
     assert standard_deviations(X).tolist() == whole.tolist()
+
+
+@given(
+    cuts=st.lists(st.integers(0, 40), max_size=4).map(sorted),
+    scale=st.sampled_from([1e-200, 1.0, 1e200]),
+    shift=st.sampled_from([0.0, 1e3]),
+    seed=st.integers(0, 100),
+)
+def test_blocks_of_rows_are_spread_as_the_whole(cuts, scale, shift, seed):
+    X = scale * (np.random.default_rng(seed).normal(size=(40, 3)) + shift)
+    X[:, 2] = X[0, 2]
+    found = deviations_of_blocks(np.split(X, cuts), 3)
+    np.testing.assert_allclose(found, standard_deviations(X), rtol=1e-9)
+    assert found[2] == 1.0
+    np.testing.assert_array_equal(deviations_of_blocks([X], 3), standard_deviations(X))
+
+
+def test_what_differs_between_blocks_alone_is_spread_and_no_row_is_constant():
+    assert deviations_of_blocks([np.zeros((2, 1)), np.full((2, 1), 2.0)], 1).tolist() == [1.0]
+    assert deviations_of_blocks([np.zeros((1, 1)), np.full((3, 1), 4.0)], 1) == np.sqrt(3)
+    assert deviations_of_blocks([], 2).tolist() == [1.0, 1.0]

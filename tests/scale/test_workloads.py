@@ -48,7 +48,7 @@ from telic.completion import CAREFUL, PAPER, Replay, fit_completer, fit_files
 from telic.completion.fit import from_files, from_pieces
 from telic.completion.fit.from_pieces import CountedLog, count_logs
 from telic.completion.fit.merged_phrases import Gathered
-from telic.completion.fit.models import fit_models, fit_relevance
+from telic.completion.fit.models import CHUNK, fit_models, fit_relevance
 from telic.completion.fit.phone_models import fit_phone_models
 from telic.completion.fit.sources import read_sources
 from telic.data.compositions import read_compositions
@@ -391,7 +391,12 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("protocol", [CAREFUL, PAPER], ids=["careful", "paper"])
-def test_users_learn_in_buckets_what_they_learn_in_memory(engine, protocol, typed, tmp_path):
+@pytest.mark.parametrize("chunk", [CHUNK, 30], ids=["one chunk", "chunks"])
+def test_users_learn_in_buckets_what_they_learn_in_memory(
+    engine, protocol, chunk, typed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("telic.completion.fit.models.CHUNK", chunk)
+    monkeypatch.setattr("telic.completion.fit.models.RUN", 4 * chunk)
     replay = Replay(read_compositions(typed), min_compositions=4, min_users=1)
     relevance = fit_relevance(replay, "mpc", protocol)
     whole = fit_models(replay, relevance, protocol)
@@ -456,7 +461,7 @@ def test_the_command_learns_from_compositions_on_an_engine(cluster, typed, tmp_p
         result = run.invoke(app, arguments)
         assert result.exit_code == 0, result.output
         assert contents(Path(f"box{number}")) == contents(Path("box0"))
-        assert ("newton._newton" in result.stderr) == (number > 0)
+        assert ("newton._fit_each" in result.stderr) == (number > 0)
         assert ("127.0.0.1" in result.stderr) == (number == 2)
     assert not list(tmp_path.glob("*.job"))
     result = run.invoke(app, [*arguments, "--overwrite", "--skip-bad-partitions"])

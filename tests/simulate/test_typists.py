@@ -96,6 +96,14 @@ def test_equal_seeds_give_equal_logs(places):
     assert not first.equals(other)
 
 
+def test_a_log_of_many_compositions_is_made_in_blocks(places, monkeypatch):
+    whole = simulate_typists(places, users=5, compositions=7, seed=0)
+    monkeypatch.setattr("telic.simulate.typists.AT_ONCE", 8)
+    blocks = simulate_typists(places, users=5, compositions=7, seed=0)
+    assert (whole["user"].num_chunks, blocks["user"].num_chunks) == (1, 5)
+    assert blocks.equals(whole, check_metadata=True)
+
+
 def test_attention_changes_neither_intents_nor_starts(places):
     never, always = (
         simulate_typists(places, users=5, compositions=20, attention=a) for a in (0.0, 1.0)

@@ -115,7 +115,7 @@ def test_what_the_end_of_a_log_shows_holds_from_the_first_suggestion(after, few)
     models = fit_models(replay, completer.relevance, CAREFUL)
     result = evaluate_models(replay, models)
     bare = models.reciprocal_ranks(replay, result.moments, gated=False)
-    length = replay.prefix_length[result.moments.keystroke]
+    length = replay.prefix_length(result.moments.keystroke)
     is_open = models.gates["adaqac-batch"].open(result.user, length)
     gain = np.where(is_open, bare["adaqac-batch"] - bare["static"], 0.0)
     watched, at_end = run_checks(gain, result.moments.composition, result.user)

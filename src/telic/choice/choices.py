@@ -1,6 +1,8 @@
 """The data of a conditional logit: candidate rows grouped by the choice they were offered in."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,6 +72,14 @@ class Choices:
         if not (np.isfinite(x).all() and np.isfinite(offset).all()):
             raise InputError("x and offset must be finite; look for NaN or inf in the features.")
 
+    @classmethod
+    def checked(cls, *arrays: np.ndarray) -> Self:
+        """Return choices of arrays that were choices' before: they are not looked at again."""
+        choices = object.__new__(cls)
+        for part, array in zip(fields(cls), arrays, strict=True):
+            object.__setattr__(choices, part.name, array)
+        return choices
+
     def __len__(self) -> int:
         return len(self.chosen)
 
@@ -108,6 +118,17 @@ class Choices:
         weights = np.asarray(weights, float)
         expected = self.probabilities(weights) @ self.x
         return expected - self.x[self.chosen].sum(axis=0) + l2 * weights
+
+
+def pieces_of(choices: Choices | Sequence[Choices]) -> Sequence[Choices]:
+    """Return choices as pieces whose groups follow one another."""
+    return [choices] if isinstance(choices, Choices) else choices
+
+
+def groups_of(choices: Choices | Sequence[Choices]) -> np.ndarray:
+    """Return where each group begins among the choices of all pieces, int64 of shape (g + 1,)."""
+    sizes = [np.diff(piece.group) for piece in pieces_of(choices)]
+    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
 
 
 def positions(name: str, values: ArrayLike, dtype: type = np.int64) -> np.ndarray:

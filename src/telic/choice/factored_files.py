@@ -10,7 +10,7 @@ import numpy as np
 from telic.choice.elastic_net import Elastic, Fit
 from telic.choice.factored_choices import FactoredChoices
 from telic.choice.group_buckets import answers, stored
-from telic.scale.arrays import Arrays, map_array
+from telic.scale.arrays import Arrays, load_arrays, map_array
 from telic.scale.executor import Executor
 
 ARRAYS = [part.name for part in fields(FactoredChoices)][3:]
@@ -45,7 +45,7 @@ def fits_of(
     sizes = choices.outcomes, choices.entries, choices.shared
     found = answers(partial(_fit, solve, folder, sizes), penalties, executor, folder)
     # A warning that a worker gave is not heard here.
-    return [_read(arrays).checked() for arrays in found]
+    return [_read(load_arrays(file)).checked() for file in found]
 
 
 def _fit(

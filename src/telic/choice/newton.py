@@ -1,7 +1,7 @@
 """Batch fits of the conditional logit: Newton for all groups at once, gradient descent to study."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from telic.choice.choices import Choices, row_a_group
+from telic.choice.by_group import by_group
+from telic.choice.choices import Choices, pieces_of, row_a_group
 from telic.choice.logit_kernels import add_moments
 from telic.errors import expect_above, expect_at_least, warn_unconverged
 from telic.kernels import kernel
@@ -17,11 +18,15 @@ from telic.kernels import kernel
 if TYPE_CHECKING:
     from telic.scale import Executor
 
+AT_ONCE = 1 << 12
+"""Groups whose systems of equations are solved at a time."""
 _MAX_NEWTON = 200
+_Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Loss (g,), gradient (g, d) and Hessian (g, d, d)."""
 
 
 def fit_groups(
-    choices: Choices,
+    choices: Choices | Sequence[Choices],
     *,
     l2: float,
     center: np.ndarray | None = None,
@@ -38,7 +43,9 @@ def fit_groups(
 
     Parameters
     ----------
-    choices : Choices
+    choices : Choices or sequence of Choices
+        Pieces are worked on one after another, so that they may lie in files: their groups follow
+        one another.
     l2 : float > 0
         Weight of the penalty (lambda).
     center : array of shape (d,) or (g, d), optional
@@ -64,31 +71,52 @@ def fit_groups(
     """
     expect_above(0, l2=l2)  # without it the optimum need not exist
     expect_at_least(0, tol=tol)
-    g, d = len(choices.group) - 1, choices.x.shape[1]
+    g, d = _shape(choices)
     given = {"center": row_a_group("center", 0.0 if center is None else center, (g, d))}
-    if executor is None:
-        found = _newton(choices, given, l2=l2, tol=tol, threads=os.cpu_count() or 1)
-    else:
-        from telic.choice.group_buckets import by_bucket
-
-        found = by_bucket(partial(_newton, l2=l2, tol=tol), choices, given, executor, work)
-    left = int(found["unconverged"].sum())
-    if left:
-        warn_unconverged(
-            f"{left} of {g} groups did not converge; scale the features to a spread of about 1.",
-            stacklevel=2,
-        )
+    fit = partial(_fit_each, l2=l2, tol=tol)
+    found = by_group(fit, choices, given, executor, work, threads=os.cpu_count() or 1)
+    _warn_of(found["unconverged"])
     return found["weights"]
 
 
-def fit_pooled(choices: Choices, *, l2: float, tol: float = 1e-10) -> np.ndarray:
-    """Fit one weight vector, shape (d,), to the choices of all groups together."""
-    everyone = Choices(choices.x, choices.offset, choices.start, choices.chosen)
-    return fit_groups(everyone, l2=l2, tol=tol)[0]
+def fit_pooled(
+    choices: Choices | Sequence[Choices], *, l2: float, tol: float = 1e-10
+) -> np.ndarray:
+    """Fit one weight vector, shape (d,), to the choices of all groups, and pieces, together."""
+    expect_above(0, l2=l2)
+    expect_at_least(0, tol=tol)
+    pieces, (_, d) = pieces_of(choices), _shape(choices)
+
+    def moments(w: np.ndarray, _: np.ndarray) -> _Moments:
+        threads = min(os.cpu_count() or 1, len(pieces))
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(lambda i: _moments_together(pieces[i], w), range(len(pieces))))
+        value, gradient, hessian = zip(*found, strict=True)
+        return sum(value), sum(gradient), sum(hessian)
+
+    found = _newton(moments, np.zeros((1, d)), l2=l2, tol=tol)
+    _warn_of(found["unconverged"])
+    return found["weights"][0]
+
+
+def _shape(choices: Choices | Sequence[Choices]) -> tuple[int, int]:
+    """Return how many groups and features there are."""
+    pieces = pieces_of(choices)
+    return sum(len(piece.group) - 1 for piece in pieces), pieces[0].x.shape[1]
+
+
+def _warn_of(unconverged: np.ndarray) -> None:
+    left = int(unconverged.sum())
+    if left:
+        warn_unconverged(
+            f"{left} of {len(unconverged)} groups did not converge; scale the features to a spread "
+            "of about 1.",
+            stacklevel=3,
+        )
 
 
 def leave_one_group_out(
-    choices: Choices,
+    choices: Choices | Sequence[Choices],
     pooled: np.ndarray,
     *,
     l2: float,
@@ -102,7 +130,7 @@ def leave_one_group_out(
 
     Parameters
     ----------
-    choices : Choices
+    choices : Choices or sequence of Choices
     pooled : array of shape (d,)
         The optimum for all groups with the same `l2`, from `fit_pooled`.
     l2 : float > 0
@@ -115,19 +143,18 @@ def leave_one_group_out(
         Row u is what `fit_pooled` finds, to that accuracy, when the choices of u are left out.
     """
     expect_above(0, l2=l2)
-    g, d = len(choices.group) - 1, choices.x.shape[1]
-    pooled = np.ascontiguousarray(row_a_group("pooled", pooled, (g, d)))
-    given = {"weights": pooled}
-    if executor is None:
-        found = _slopes(choices, given, threads=os.cpu_count() or 1)
-    else:
-        from telic.choice.group_buckets import by_bucket
-
-        found = by_bucket(_slopes, choices, given, executor, work)
-    gradient, hessian = found["gradient"], found["hessian"]
-    rest_gradient = gradient.sum(axis=0) + l2 * pooled - gradient
-    rest_hessian = hessian.sum(axis=0) + l2 * np.eye(d) - hessian
-    return pooled - _solve(rest_hessian, rest_gradient)
+    pooled = np.ascontiguousarray(row_a_group("pooled", pooled, _shape(choices)))
+    given, threads = {"weights": pooled}, os.cpu_count() or 1
+    found = by_group(_slopes, choices, given, executor, work, threads=threads)
+    slope, curvature = found["gradient"].sum(axis=0), found["hessian"].sum(axis=0)
+    curvature += l2 * np.eye(len(curvature))
+    weights = np.empty_like(pooled)
+    for first in range(0, len(pooled), AT_ONCE):
+        own = slice(first, first + AT_ONCE)
+        gradient = slope + l2 * pooled[own] - found["gradient"][own]
+        step = _solve(curvature - found["hessian"][own], gradient)
+        weights[own] = pooled[own] - step
+    return weights
 
 
 def gap_bound(choices: Choices, weights: np.ndarray, *, l2: float) -> float:
@@ -178,8 +205,7 @@ def descend(
     return np.array(path)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows does not converge, and is said
-def _newton(
+def _fit_each(
     choices: Choices,
     given: Mapping[str, np.ndarray],
     *,
@@ -188,10 +214,22 @@ def _newton(
     threads: int = 1,
 ) -> dict[str, np.ndarray]:
     """Fit each group around its row of `given["center"]`."""
-    center, (g, d) = given["center"], given["center"].shape
+    return _newton(partial(_moments, choices, threads=threads), given["center"], l2=l2, tol=tol)
 
-    def objective(w: np.ndarray, todo: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        value, gradient, hessian = _moments(choices, w, todo, threads)
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows does not converge, and is said
+def _newton(
+    moments: Callable[[np.ndarray, np.ndarray], _Moments],
+    center: np.ndarray,
+    *,
+    l2: float,
+    tol: float,
+) -> dict[str, np.ndarray]:
+    """Fit each row of `center` around it, by the `moments` at a row of weights for each group."""
+    g, d = center.shape
+
+    def objective(w: np.ndarray, todo: np.ndarray) -> _Moments:
+        value, gradient, hessian = moments(w, todo)
         value += l2 / 2 * ((w - center) ** 2).sum(axis=1)
         return value, gradient + l2 * (w - center), hessian + l2 * np.eye(d)
 
@@ -235,9 +273,13 @@ def _slopes(
     return {"gradient": gradient, "hessian": hessian}
 
 
-def _moments(
-    choices: Choices, w: np.ndarray, todo: np.ndarray, threads: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moments_together(choices: Choices, w: np.ndarray) -> _Moments:
+    """Loss, gradient and Hessian of all groups together; w has one row."""
+    rows = choices.x, choices.offset, choices.start, choices.chosen
+    return _moments(Choices.checked(*rows, np.array([0, len(choices)])), w, np.zeros(1, int), 1)
+
+
+def _moments(choices: Choices, w: np.ndarray, todo: np.ndarray, threads: int) -> _Moments:
     """Loss, gradient and Hessian of the groups in `todo`, without penalty; w has a row a group."""
     g, d = w.shape
     value, gradient, hessian = np.zeros(g), np.zeros((g, d)), np.zeros((g, d, d))

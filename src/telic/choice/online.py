@@ -1,13 +1,14 @@
 """Online fits of the conditional logit: one stochastic gradient step a choice."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from telic.choice.choices import Choices, row_a_group
+from telic.choice.by_group import by_group
+from telic.choice.choices import Choices, pieces_of, row_a_group
 from telic.choice.logit_kernels import softmax_rows
 from telic.errors import expect_above, expect_at_least, expect_one_of
 from telic.kernels import kernel
@@ -20,7 +21,7 @@ Schedule = Literal["annealed", "steady"]
 
 
 def learn_online(
-    choices: Choices,
+    choices: Choices | Sequence[Choices],
     initial: np.ndarray,
     *,
     step_size: float,
@@ -34,8 +35,8 @@ def learn_online(
 
     Parameters
     ----------
-    choices : Choices
-        In time order within each group.
+    choices : Choices or sequence of Choices
+        In time order within each group; the groups of pieces follow one another.
     initial : array of shape (d,) or (g, d)
         Weights before a group's first choice (adaQAC-Online: the un-personalised ones).
     step_size : float > 0
@@ -55,7 +56,7 @@ def learn_online(
     -------
     float64 array of shape (n + g, d)
         The weights *before* each choice, and after the last one of each group: group ``u`` owns
-        the rows ``group[u] + u : group[u + 1] + u + 1``.
+        the rows ``group[u] + u : group[u + 1] + u + 1``, groups counted over all pieces.
 
     Examples
     --------
@@ -67,7 +68,8 @@ def learn_online(
     expect_one_of(("annealed", "steady"), schedule=schedule)
     expect_above(0, step_size=step_size)
     expect_at_least(0, l2=l2)
-    shape = (len(choices.group) - 1, choices.x.shape[1])
+    pieces = pieces_of(choices)
+    shape = (sum(len(piece.group) - 1 for piece in pieces), pieces[0].x.shape[1])
     given = {
         name: np.ascontiguousarray(row_a_group(name, rows, shape))
         for name, rows in (("initial", initial), ("center", 0.0 if center is None else center))
@@ -75,11 +77,7 @@ def learn_online(
     steps = partial(
         _path, step_size=float(step_size), l2=float(l2), annealed=schedule == "annealed"
     )
-    if executor is None:
-        return steps(choices, given)["path"]
-    from telic.choice.group_buckets import by_bucket
-
-    return by_bucket(steps, choices, given, executor, work)["path"]
+    return by_group(steps, choices, given, executor, work)["path"]
 
 
 def _path(

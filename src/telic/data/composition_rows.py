@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows
 from telic.data.contracts import INSTALLED_APP, KEYSTROKE, MAX_TEXT, OPENED_APP
+from telic.data.growing_arrays import Growing, GrowingFile
 from telic.data.tables import one_chunk, tidied, unmatchable
 
 MAX_LIST = 1000
@@ -261,31 +262,10 @@ RANGES = 1 << 14
 """Ranges that are put in order at a time: the place of an element takes more than itself."""
 
 
-def in_order(values: np.ndarray, start: np.ndarray, order: np.ndarray) -> np.ndarray:
+def in_order(
+    values: np.ndarray, start: np.ndarray, order: np.ndarray, into: Growing | GrowingFile
+) -> np.ndarray:
     """Return the ranges ``start[i]:start[i + 1]`` of values, which they fill, by order."""
-    out, used = np.empty_like(values), 0
     for first in range(0, len(order), RANGES):
-        some = values[take_ranges(start, order[first : first + RANGES])]
-        out[used : used + len(some)] = some
-        used += len(some)
-    return out
-
-
-class Growing:
-    """An array that grows in place: a list of parts would be held beside what is made of them."""
-
-    def __init__(self, kind: np.dtype) -> None:
-        self._room, self._used = np.empty(1024, kind), 0
-
-    def add(self, values: np.ndarray) -> None:
-        """Add values at the end."""
-        end = self._used + len(values)
-        if end > len(self._room):
-            self._room.resize(max(end, 3 * len(self._room) // 2), refcheck=False)
-        self._room[self._used : end] = values
-        self._used = end
-
-    def values(self) -> np.ndarray:
-        """Return all of them; none may be added after this."""
-        self._room.resize(self._used, refcheck=False)
-        return self._room
+        into.add(values[take_ranges(start, order[first : first + RANGES])])
+    return into.values()

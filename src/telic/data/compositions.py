@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows, summary
 from telic.data.composition_rows import (
-    Growing,
     Unfolded,
     column_of,
     in_order,
@@ -20,12 +19,20 @@ from telic.data.composition_rows import (
     starts_of,
 )
 from telic.data.contracts import COMPOSITIONS, GROUPS, OPTIONAL, SIMULATED
+from telic.data.growing_arrays import Growing, GrowingFile, let_go, trim
 from telic.data.tables import describe, none_if_empty, read_table, table_pieces
 from telic.data.ubi import read_ubi
 from telic.errors import InputError
 
+AT_ONCE = 1 << 20
+"""Lengths that are added up at a time."""
 PIECE = 1 << 14
 """Compositions that are read at a time: with their lists and apps they take some hundred MiB."""
+LONG = {
+    *("at", "prefix", "listed", "shown"),
+    *("installed_app", "daily_opens", "opened_app", "opened_at"),
+}
+"""Columns of keystrokes, lists and apps, many for each composition: these can lie in files."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class CompositionLog:
     """Distinct user ids, sorted."""
     user: np.ndarray
     """int32 (n,): position in `users`."""
-    ids: list[str]
+    ids: pa.StringArray
     phrases: list[str]
     """Every distinct query and suggestion, in the spelling of the log, white space tidied."""
     query: np.ndarray
@@ -81,11 +88,17 @@ class CompositionLog:
     """Whether the file says that its people were simulated."""
     skipped: dict[str, int]
     """Rows left out by ``on_bad_row="skip"``: reason → count."""
+    folder: Path | None = None
+    """On whose disk the columns of keystrokes, lists and apps lie, if not in memory."""
     groups: dict[str, tuple[list[str | None], np.ndarray]] = field(default_factory=dict)
     """Tenants and networks, where the log says them: as of `telic.data.queries.QueryLog`."""
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def let_go(self) -> None:
+        """Give back what memory holds of columns that lie in files."""
+        let_go(self.at, self.prefix, self.list_start, self.shown)
 
 
 def read_compositions(
@@ -93,6 +106,7 @@ def read_compositions(
     *,
     on_bad_row: Literal["raise", "skip"] = "raise",
     called: str = "",
+    folder: Path | None = None,
 ) -> CompositionLog:
     """Read a composition log and check every row against the contract.
 
@@ -106,6 +120,9 @@ def read_compositions(
         any case, what a folder's records do not tell whole.
     called : str, optional
         What messages call a table that was made of files.
+    folder : path, optional
+        Keep the columns of keystrokes, lists and apps in temporary files on the disk of this
+        folder, for a log that does not fit into memory.
 
     Raises
     ------
@@ -130,7 +147,7 @@ def read_compositions(
     left_out: dict[str, int] = {}
     if not isinstance(source, pa.Table) and Path(source).is_dir():
         source, left_out = read_ubi(source)
-    gathered, ids, before = _Gathered(), set[str](), 0
+    gathered, ids, before = _Gathered(folder), set[str](), 0
     for piece in table_pieces(source, COMPOSITIONS, PIECE):
         table = read_table(piece, COMPOSITIONS, optional=set(OPTIONAL), called=name, before=before)
         bad = BadRows(name, len(table), on_bad_row, before=before)
@@ -143,30 +160,35 @@ def read_compositions(
         before += len(piece)
     if not before:
         raise InputError(f"{name}: holds no composition. Expected one row per composition.")
-    if not gathered.ids:
+    if not any(map(len, gathered.ids)):
         raise InputError(
             f"{name}: no row keeps the contract ({summary(gathered.bad)}). "
             "See docs/reference/data-contracts.md."
         )
-    return gathered.log(name, left_out)
+    del ids
+    log = gathered.log(name, left_out)
+    if folder is not None:
+        trim()
+    return log
 
 
 class _Gathered:
     """The rows of the pieces so far, as they come; texts are numbers of all pieces' texts."""
 
-    def __init__(self) -> None:
-        self.ids: list[str] = []
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self.ids: list[pa.Array] = []
         self.bad: dict[str, int] = {}
         self._simulated = False
         self._texts: dict[str, dict[str | None, int]] = defaultdict(dict)
-        self._columns: dict[str, Growing] = {}
+        self._columns: dict[str, Growing | GrowingFile] = {}
 
     def add(self, parts: Unfolded, table: pa.Table, bad: dict[str, int]) -> None:
         """Add the rows of a piece, and how many were left out for which reason."""
         for reason, count in bad.items():
             self.bad[reason] = self.bad.get(reason, 0) + count
         self._simulated |= is_simulated(table)
-        self.ids += column_of(table, "composition").to_pylist()
+        self.ids.append(column_of(table, "composition"))
         selected = np.zeros(len(table), np.int16)
         if "selected" in table.column_names:
             selected = column_of(table, "selected").fill_null(0).to_numpy(zero_copy_only=False)
@@ -196,7 +218,14 @@ class _Gathered:
             if role in table.column_names:
                 columns[role] = self._coded(role, none_if_empty(column_of(table, role)))
         for column, values in columns.items():
-            self._columns.setdefault(column, Growing(values.dtype)).add(values)
+            if column not in self._columns:
+                self._columns[column] = self._growing(column, values.dtype)
+            self._columns[column].add(values)
+
+    def _growing(self, name: str, kind: Any) -> Growing | GrowingFile:
+        if self._folder is None or name not in LONG:
+            return Growing(kind)
+        return GrowingFile(self._folder, kind)
 
     def _coded(self, kind: str, column: pa.Array) -> np.ndarray:
         coded = column.dictionary_encode(null_encoding="encode")
@@ -210,12 +239,14 @@ class _Gathered:
 
     def log(self, source: str, left_out: dict[str, int]) -> CompositionLog:
         """Return the log: compositions in order of submission; nothing may be added after this."""
-        pa.default_memory_pool().release_unused()  # what reading took
+        trim()  # what reading took
         # Taken away from here, a column is let go once it is in order.
         columns = {name: self._columns.pop(name).values() for name in [*self._columns]}
         order = np.argsort(columns["submitted_at"], kind="stable")
+        ids = pa.chunked_array(self.ids).combine_chunks()
         if (np.diff(order) != 1).any():
             self._sort(columns, order)
+            ids = ids.take(pa.array(order))
         names = list(self._texts["user"])
         by_name = np.argsort(np.array(names, dtype=object), kind="stable")
         rank = np.empty(len(names), np.int32)
@@ -223,7 +254,7 @@ class _Gathered:
         return CompositionLog(
             users=[str(names[i]) for i in by_name],
             user=rank[columns["user"]],
-            ids=self.ids,
+            ids=ids,
             phrases=[str(text) for text in self._texts["text"]],
             query=columns["query"],
             submitted_at=columns["submitted_at"],
@@ -232,7 +263,7 @@ class _Gathered:
             at=columns["at"],
             prefixes=[str(text) for text in self._texts["prefix"]],
             prefix=columns["prefix"],
-            list_start=starts_of(columns["listed"]),
+            list_start=self._starts(columns["listed"]),
             shown=columns["shown"],
             source=source,
             apps=[str(app) for app in self._texts["app"]],
@@ -244,6 +275,7 @@ class _Gathered:
             opened_at=columns["opened_at"],
             simulated=self._simulated,
             skipped=left_out | self.bad,
+            folder=self._folder,
             groups={
                 role: (list(self._texts[role]), columns[role]) for role in GROUPS if role in columns
             },
@@ -252,7 +284,7 @@ class _Gathered:
     def _sort(self, columns: dict[str, np.ndarray], order: np.ndarray) -> None:
         """Put compositions in order, with their keystrokes, lists and apps."""
         starts = {name: starts_of(columns[name]) for name in ("typed", "installed", "opened")}
-        lists = starts_of(columns["listed"])[starts["typed"]]
+        lists = self._starts(columns["listed"])[starts["typed"]]
         owned = {
             **dict.fromkeys(("at", "prefix", "listed"), starts["typed"]),
             "shown": lists,
@@ -261,8 +293,24 @@ class _Gathered:
         }
         for name, values in columns.items():
             start = owned.get(name)
-            columns[name] = values[order] if start is None else in_order(values, start, order)
-        self.ids = [self.ids[i] for i in order]
+            if start is None:
+                columns[name] = values[order]
+            else:
+                columns[name] = in_order(values, start, order, self._growing(name, values.dtype))
+                let_go(values)
+
+    def _starts(self, lengths: np.ndarray) -> np.ndarray:
+        """Return `starts_of`, in a file where the lengths are."""
+        if self._folder is None:
+            return starts_of(lengths)
+        starts = GrowingFile(self._folder, np.int64)
+        starts.add(np.zeros(1))
+        end = 0
+        for first in range(0, len(lengths), AT_ONCE):
+            ends = np.cumsum(lengths[first : first + AT_ONCE]) + end
+            starts.add(ends)
+            end = ends[-1]
+        return starts.values()
 
 
 def is_simulated(table: pa.Table) -> bool:

@@ -1,5 +1,6 @@
 """How widely the columns of a table are spread, for scaling them."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,39 @@ def standard_deviations(X: "np.ndarray | sparse.sparray | sparse.spmatrix") -> n
             unit = _power_of_two(largest[part])
             spread[part] = unit * (columns / unit).std(axis=0)
     return np.where(spread > ROUNDING * largest, spread, 1.0)
+
+
+def deviations_of_blocks(blocks: Iterable[np.ndarray], d: int) -> np.ndarray:
+    """Return what `standard_deviations` does of blocks of rows, one of which is held at a time.
+
+    Of one block it is the same to the bit, of several to rounding.
+
+    Parameters
+    ----------
+    blocks : iterable of arrays of shape (rows, d)
+    d : int
+
+    Examples
+    --------
+    >>> deviations_of_blocks([np.array([[1.0], [3.0]]), np.array([[5.0]])], 1)
+    array([1.63299316])
+    """
+    sizes, means, spreads = [], [np.zeros(d)], [np.zeros(d)]
+    largest = np.zeros(d)
+    for rows in blocks:
+        if len(rows):
+            top = np.abs(rows).max(axis=0)
+            unit = _power_of_two(top)
+            means.append(unit * (rows / unit).mean(axis=0))
+            spreads.append(unit * (rows / unit).std(axis=0))
+            sizes.append(len(rows))
+            largest = np.maximum(largest, top)
+    share = np.array([0, *sizes]) / max(sum(sizes), 1)
+    unit = _power_of_two(largest)
+    mean, spread = np.array(means) / unit, np.array(spreads) / unit
+    beside = mean - (share @ mean if len(sizes) > 1 else mean[-1])
+    pooled = unit * np.sqrt(share @ (spread**2 + beside**2))
+    return np.where(pooled > ROUNDING * largest, pooled, 1.0)
 
 
 def _power_of_two(largest: np.ndarray) -> np.ndarray:

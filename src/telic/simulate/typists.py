@@ -18,6 +18,8 @@ from telic.simulate.typos_and_backspaces import LONGEST_PHRASE, draw_plans
 
 SIBLINGS = 10
 """How many popular phrases of the same first word an edited query may turn into."""
+AT_ONCE = 1 << 18
+"""Compositions whose rows are made at a time."""
 BEGIN = np.datetime64("2026-01-01", "us")
 
 Round = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -233,31 +235,43 @@ def _assemble(
     at = clock[:-1] - clock[first][of] + begin[of]
     submitted = clock[ends] - clock[first] + begin
 
-    ids = shown[prefix]
-    phrases = pa.array(catalogue.phrases)
-    list_ends = np.concatenate([[0], np.cumsum((ids >= 0).sum(1))]).astype(np.int32)
-    keystrokes = pa.StructArray.from_arrays(
-        [
-            pa.array(at, TIMESTAMP),
-            pa.array(prefixes).take(pa.array(prefix)),
-            pa.ListArray.from_arrays(pa.array(list_ends), phrases.take(pa.array(ids[ids >= 0]))),
-        ],
-        fields=list(KEYSTROKE),
-    )
     names = [f"u{u:0{len(str(users - 1))}d}" for u in range(users)]
     digits = len(str(compositions - 1))
-    columns = {
-        "user": np.repeat(names, compositions),
-        "composition": [f"{name}-{j:0{digits}d}" for name in names for j in range(compositions)],
-        "query": [query_text(q, catalogue.phrases) for q in intents.wanted.ravel().tolist()],
-        "submitted_at": pa.array(submitted, TIMESTAMP),
-        "selected": pa.array(selected, mask=selected == 0),
-        "keystrokes": pa.ListArray.from_arrays(
-            pa.array(np.concatenate([[0], ends]).astype(np.int32)), keystrokes
-        ),
-    }
-    schema = pa.schema([field for field in COMPOSITIONS if field.name in columns])
-    return pa.table(columns, schema=schema)
+    ids = [f"{name}-{j:0{digits}d}" for name in names for j in range(compositions)]
+    user, wanted = np.repeat(names, compositions), intents.wanted.ravel()
+    phrases, texts = pa.array(catalogue.phrases), pa.array(prefixes)
+
+    def rows(own: slice) -> pa.Table:
+        """Make the table's rows of some compositions."""
+        typed = slice(first[own.start], ends[own.stop - 1])
+        lists = shown[prefix[typed]]
+        list_ends = np.concatenate([[0], np.cumsum((lists >= 0).sum(1))]).astype(np.int32)
+        keystrokes = pa.StructArray.from_arrays(
+            [
+                pa.array(at[typed], TIMESTAMP),
+                texts.take(pa.array(prefix[typed])),
+                pa.ListArray.from_arrays(
+                    pa.array(list_ends), phrases.take(pa.array(lists[lists >= 0]))
+                ),
+            ],
+            fields=list(KEYSTROKE),
+        )
+        typed_ends = np.concatenate([[0], ends[own] - typed.start]).astype(np.int32)
+        columns = {
+            "user": user[own],
+            "composition": ids[own],
+            "query": [query_text(q, catalogue.phrases) for q in wanted[own].tolist()],
+            "submitted_at": pa.array(submitted[own], TIMESTAMP),
+            "selected": pa.array(selected[own], mask=selected[own] == 0),
+            "keystrokes": pa.ListArray.from_arrays(pa.array(typed_ends), keystrokes),
+        }
+        schema = pa.schema([field for field in COMPOSITIONS if field.name in columns])
+        return pa.table(columns, schema=schema)
+
+    size = users * compositions
+    # The texts of one array may take no more than 2 GiB.
+    blocks = [slice(a, min(a + AT_ONCE, size)) for a in range(0, size, AT_ONCE)]
+    return pa.concat_tables(map(rows, blocks))
 
 
 class _StaticLists:

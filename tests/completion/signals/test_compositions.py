@@ -104,7 +104,9 @@ def test_with_feedback_alone_the_fit_is_adaqac(searches, replay, log, l2):
     """Its own estimator on the same compositions: one optimum, and the same order in the test."""
     moments = whole(replay, TRAIN)
     assert len(moments) > 100
-    design = FeedbackDesign.of(replace(PAPER, saturation=None), replay.features(moments), moments)
+    design = FeedbackDesign.of(
+        replace(PAPER, saturation=None), [(moments, replay.features(moments))]
+    )
     choices, _ = training_choices(
         replay,
         moments,

@@ -19,6 +19,7 @@ from telic.completion.engine.prefix_index import (
     packed_spellings,
 )
 from telic.completion.engine.shown_spelling import BLOCK
+from telic.data.growing_arrays import GrowingFile
 from telic.errors import InputError, expect_whole
 from telic.scale.duckdb_tasks import sorted_on_disk
 from telic.scale.job_folder import hidden
@@ -81,23 +82,22 @@ def index_in_pieces(
 
 
 class GrowingArrays:
-    """Arrays that grow in the files of a folder."""
+    """Arrays that grow in temporary files of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._files: dict[str, GrowingFile] = {}
 
     def append(self, parts: Mapping[str, np.ndarray]) -> None:
         """Let each array go on with what is given."""
         for name, array in parts.items():
-            with (self.folder / name).open("ab") as file:
-                array.tofile(file)
+            if name not in self._files:
+                self._files[name] = GrowingFile(self.folder, array.dtype)
+            self._files[name].add(array)
 
     def mapped(self, name: str, kind: Any) -> np.ndarray:
         """Return an array, memory-mapped, which stays when the folder goes."""
-        path = self.folder / name
-        if not path.exists() or not path.stat().st_size:  # which cannot be mapped
-            return np.empty(0, kind)
-        return np.memmap(path, kind, "r")
+        return self._files[name].values("r") if name in self._files else np.empty(0, kind)
 
 
 def index_of_sorted(

@@ -105,7 +105,7 @@ def evaluate_models(replay: Replay, models: Models) -> Result:
 
 def slices_of(replay: Replay, moments: RankedKeystrokes) -> dict[str, np.ndarray]:
     """Mark the moments that belong to each of `PREFIXES`."""
-    length = replay.prefix_length[moments.keystroke]
+    length = replay.prefix_length(moments.keystroke)
     last = moments.keystroke == replay.log.keystroke_start[moments.composition + 1] - 1
     typed = length > 0
     slices = {"last": last, "all": typed}

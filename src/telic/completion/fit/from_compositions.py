@@ -11,7 +11,7 @@ import numpy as np
 from telic.completion.box.completer import OF_COMPOSITIONS, Completer
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.prefix_index import PrefixIndex
-from telic.completion.fit.models import Models, fit_models, fit_relevance
+from telic.completion.fit.models import RUN, Models, fit_models, fit_relevance
 from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
 from telic.completion.learning.adaqac import CAREFUL, D, FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES
@@ -165,15 +165,16 @@ def _walk_checks(
     replay: Replay, models: Models | PhoneModels, model: str, states: dict[str, UserState], now: int
 ) -> None:
     """Let every user's running check see the last quarter of the log, as it would have served."""
-    moments = replay.moments(models.relevance, replay.every_keystroke(TEST), n=models.n)
-    moments = moments.where(replay.log.submitted_at[moments.composition] < now)
-    found = models.reciprocal_ranks(replay, moments, gated=False)
     name, base = ("appaware", "standard") if model.startswith("appaware") else (model, "static")
-    user = replay.log.user[moments.composition]
-    is_open = models.gates[name].open(user, replay.prefix_length[moments.keystroke])
-    gain = np.where(is_open, found[name] - found[base], 0.0)
-    for u, check in run_checks(gain, moments.composition, user)[1].items():
-        states[replay.log.users[u]].check = check
+    for run in replay.runs(replay.every_keystroke(TEST), RUN):
+        moments = replay.moments(models.relevance, run.keystrokes, n=models.n)
+        moments = moments.where(replay.log.submitted_at[moments.composition] < now)
+        found = models.reciprocal_ranks(replay, moments, gated=False)
+        user = replay.log.user[moments.composition]
+        is_open = models.gates[name].open(user, replay.prefix_length(moments.keystroke))
+        gain = np.where(is_open, found[name] - found[base], 0.0)
+        for u, check in run_checks(gain, moments.composition, user)[1].items():
+            states[replay.log.users[u]].check = check
 
 
 def _catalogue(replay: Replay, relevance: Relevance, now: int) -> PrefixIndex:
@@ -193,9 +194,9 @@ def _catalogue(replay: Replay, relevance: Relevance, now: int) -> PrefixIndex:
 def _online_at(replay: Replay, models: Models, now: int) -> tuple[np.ndarray, np.ndarray]:
     """Return online weights, and steps behind them, where each user next begins to type."""
     weights, steps = models.latest.copy(), models.updates.copy()
-    ahead = np.flatnonzero((replay.start_at >= now) & np.isfinite(models.online).all(axis=1))
+    ahead = np.flatnonzero((replay.start_at >= now) & (models.walked >= 0))
     for c in ahead[np.argsort(-replay.start_at[ahead], kind="stable")]:
-        weights[replay.log.user[c]] = models.online[c]
+        weights[replay.log.user[c]] = models.online[models.walked[c]]
         steps[replay.log.user[c]] = models.steps[c]
     return weights, steps
 

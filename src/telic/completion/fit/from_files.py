@@ -1,5 +1,6 @@
 """A search box from the files that people have: lists, query logs, composition logs."""
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,7 +41,7 @@ from telic.completion.signals.compositions import Compositions, joined_submissio
 from telic.completion.signals.log_split import SESSION_GAP, Searches
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog
-from telic.data.object_storage import Place, refuse_remote
+from telic.data.object_storage import Place, is_remote, refuse_remote
 from telic.data.phrases import PhraseList
 from telic.data.queries import joined_group
 from telic.errors import InputError, expect_one_of, expect_whole
@@ -112,7 +113,8 @@ def fit_files(
         protocol whose relevance is no logarithm.
     executor : telic.scale.Executor, optional
         Count query logs in pieces there, which gives the same search box however large they are.
-        A composition log is read whole, and the weights of its users are learned there.
+        The weights of a composition log's users are learned there; what is long of the log lies in
+        temporary files, and its users are ranked in runs.
         Lists alone are merged in pieces by this process, within the engine's memory; beside logs,
         they are read whole. Users' own queries are left out, and a fact says so, where they do not
         fit into memory.
@@ -151,7 +153,11 @@ def fit_files(
     if model is not None:
         expect_one_of(OF_COMPOSITIONS, model=model)
     sources = read_sources(
-        paths, columns=columns, on_bad_row=on_bad_row, in_pieces=executor is not None
+        paths,
+        columns=columns,
+        on_bad_row=on_bad_row,
+        in_pieces=executor is not None,
+        folder=None if executor is None else _disk_of(work),
     )
     log = sources.compositions
     if signals is not None:
@@ -208,6 +214,13 @@ def fit_files(
             duplicates=duplicates,
         )
     return with_words(fitted) if words else fitted
+
+
+def _disk_of(work: str | Place | None) -> Path:
+    """Return a folder on the disk of a job, or of what is temporary."""
+    if work is None or is_remote(work) or not Path(str(work)).is_dir():
+        return Path(tempfile.gettempdir())
+    return Path(str(work))
 
 
 def _refuse_to_learn(model: str | None, why: str) -> None:

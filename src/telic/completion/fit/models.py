@@ -1,5 +1,6 @@
 """Fit every completion model on a replayed log, one relevance score and protocol at a time."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,13 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from telic.choice import Choices, Elastic, FactoredChoices, fit_groups, fit_sdca
+from telic.choice.choices import groups_of
+from telic.choice.group_buckets import StoredChoices
 from telic.completion.learning import adaqac
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.do_no_harm import Gate, run_checks
+from telic.completion.learning.feedback import WIDTH
 from telic.completion.learning.filtering_qac import Filtering, tune_filtering
 from telic.completion.learning.relevance import Relevance
-from telic.completion.learning.replayed_log import TEST, TRAIN, VALID, RankedKeystrokes, Replay
-from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks, standard_deviations
+from telic.completion.learning.replayed_log import (
+    TEST,
+    TRAIN,
+    VALID,
+    RankedKeystrokes,
+    Replay,
+)
+from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
+from telic.evaluate.column_spread import deviations_of_blocks
 from telic.scale import Executor
 
 if TYPE_CHECKING:
@@ -24,8 +35,12 @@ RECOUNTS = (Elastic(1e-3, 1e-3), Elastic(2e-4, 1e-4), Elastic(3e-5, 1e-5))
 """Penalties that `recounted` chooses from."""
 LEAST = 0.02
 """Least weight of popularity in a tuned score."""
-CHUNK = 20_000
-"""Keystrokes whose features are held in memory at once."""
+CHUNK = 1 << 14
+"""Keystrokes whose features are held in memory at once, with what is made of them."""
+RUN = 1 << 18
+"""Keystrokes whose candidates are."""
+Users = tuple[int, int]
+"""The first of some users, and the one after the last."""
 
 
 def fit_relevance(replay: Replay, name: str, protocol: Protocol, *, n: int = 10) -> Relevance:
@@ -36,18 +51,22 @@ def fit_relevance(replay: Replay, name: str, protocol: Protocol, *, n: int = 10)
     have no history yet would be given an order that means nothing.
     """
     plain = Relevance.named("mpc", scale=protocol.scale)
-    training = replay.moments(plain, replay.last_keystrokes(TRAIN), n=n)
-    seen = training.counts[training.candidates >= 0]
-    popular, personal, recent = map(float, standard_deviations(seen))
+    runs = (run.keystrokes for run in replay.runs(replay.last_keystrokes(TRAIN), RUN))
+    training = (replay.moments(plain, run, n=n) for run in runs)
+    seen = (moments.counts[moments.candidates >= 0] for moments in training)
+    popular, personal, recent = map(float, deviations_of_blocks(seen, 3))
     plain = Relevance.named(name, scale=protocol.scale)
     relevance = replace(plain, deviations=(popular, personal, recent))
     if not relevance.tuned:
         return relevance
-    validation = replay.last_keystrokes(VALID)
+    validation = replay.runs(replay.last_keystrokes(VALID), RUN)
 
     def accuracy(alpha: float) -> float:
-        moments = replay.moments(relevance.mixed(alpha), validation, n=n)
-        return mean_reciprocal_rank(reciprocal_ranks(moments.relevance, moments.position))
+        found = []
+        for run in validation:
+            moments = replay.moments(relevance.mixed(alpha), run.keystrokes, n=n)
+            found.append(reciprocal_ranks(moments.relevance, moments.position))
+        return mean_reciprocal_rank(np.concatenate(found))
 
     coarse = max([*np.round(np.arange(1, 0.05, -0.1), 2), LEAST], key=accuracy)
     fine = np.round(np.clip(coarse + np.arange(0.08, -0.0801, -0.02), LEAST, 1), 2)
@@ -128,7 +147,9 @@ class Models:
     personal: np.ndarray
     """float64 (g, d)."""
     online: np.ndarray
-    """float64 (n, d): weights before each composition of validation and testing, else NaN."""
+    """float64 (m, d): online weights after each step of validation and testing, user by user."""
+    walked: np.ndarray
+    """int64 (n,): the row of `online` that held before each composition; -1 for training's."""
     steps: np.ndarray
     """int (n,): online steps behind `online`."""
     latest: np.ndarray
@@ -148,12 +169,16 @@ class Models:
             return moments.relevance
         if model == "filtering":
             return self.filtering.scores(features, moments.relevance)
-        weights = {
-            "adaqac-batch": self.personal,
-            "adaqac-unp": self.without,
-            "adaqac-online": self.online,
-        }[model][moments.composition if model == "adaqac-online" else user]
+        if model == "adaqac-online":
+            weights = self.before(moments.composition)
+        else:
+            weights = {"adaqac-batch": self.personal, "adaqac-unp": self.without}[model][user]
         return self.design.scores(features, moments.relevance, weights)
+
+    def before(self, compositions: np.ndarray) -> np.ndarray:
+        """Return the online weights before some compositions; NaN before those of training."""
+        rows = self.walked[compositions]
+        return np.where(rows[:, None] >= 0, self.online[rows], np.nan)
 
     def reciprocal_ranks(
         self, replay: Replay, moments: RankedKeystrokes, *, gated: bool = True
@@ -191,56 +216,54 @@ def fit_models(
     that every worker reaches.
     """
     log = replay.log
-    last = replay.moments(relevance, replay.last_keystrokes(TRAIN, VALID, TEST), n=n)
-    features = replay.features(last)
-    part = replay.part[last.composition]
-    train, valid = part == TRAIN, part == VALID
-    design = FeedbackDesign.of(protocol, features[train], last.where(train))
+    taught, held, walk = (
+        _Parts(replay, relevance, replay.last_keystrokes(*parts), n)
+        for parts in ((TRAIN,), (VALID,), (VALID, TEST))
+    )
+    design = FeedbackDesign.of(protocol, taught)
 
-    def choices(rows: np.ndarray) -> tuple[Choices, np.ndarray]:
-        return adaqac.training_choices(
-            replay,
-            last.where(rows),
-            features[rows],
-            design,
-            relevance=relevance,
-            keep_unlisted=protocol.keep_unlisted,
-        )
+    def accuracy(*weights: Callable[[np.ndarray], np.ndarray]) -> list[float]:
+        """MRR on validation with each of some functions that give its compositions' weights."""
+        found: list[list[np.ndarray]] = [[] for _ in weights]
+        for moments, features in held:
+            x = design.columns(features, moments.relevance)
+            for ranks, of in zip(found, weights, strict=True):
+                scores = design.scores_of(x, moments.relevance, of(moments.composition))
+                ranks.append(reciprocal_ranks(scores, moments.position))
+        return [mean_reciprocal_rank(np.concatenate(ranks)) for ranks in found]
 
-    def accuracy(weights: np.ndarray) -> float:
-        """MRR on validation with a row of weights for each of its compositions."""
-        held = last.where(valid)
-        scores = design.scores(features[valid], held.relevance, weights)
-        return mean_reciprocal_rank(reciprocal_ranks(scores, held.position))
+    def best(settings: Sequence[float], tables: Sequence[np.ndarray]) -> float:
+        """Return the setting whose weights of users do best on validation."""
+        scores = accuracy(*(lambda c, rows=rows: rows[log.user[c]] for rows in tables))
+        return settings[int(np.argmax(scores))]
 
-    training, _ = choices(train)
-    held_user = log.user[last.composition[valid]]
-    if not len(training):
+    on: dict[str, Any] = {"executor": executor}
+    training, _, _ = taught.choices(design, protocol, executor, work and work / "training")
+    if not len(groups_of(training)) or not groups_of(training)[-1]:
         # Nothing was ever suggested that somebody wanted: there is nothing to learn from.
-        d = design.columns(features[:0], last.relevance[:0]).shape[-1]
+        d = design.columns(np.empty((0, n, WIDTH)), np.empty((0, n))).shape[-1]
         return _untaught(replay, relevance, protocol, n=n, design=design, d=d)
-    on_training: dict[str, Any] = {"executor": executor, "work": work and work / "training"}
+    on["work"] = work and work / "training"
     pooled = {
-        l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling, **on_training)
+        l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling, **on)
         for l2 in protocol.l2
     }
-    best_pooled = max(protocol.l2, key=lambda l2: accuracy(pooled[l2][1][held_user]))
+    best_pooled = best(protocol.l2, [without for _, without in pooled.values()])
     everyone, without = pooled[best_pooled]
     center = without if protocol.pull_to == "unpersonalised" else None
-    own = {l2: fit_groups(training, l2=l2, center=center, **on_training) for l2 in protocol.l2}
-    best_own = max(protocol.l2, key=lambda l2: accuracy(own[l2][held_user]))
+    own = {l2: fit_groups(training, l2=l2, center=center, **on) for l2 in protocol.l2}
+    best_own = best(protocol.l2, list(own.values()))
 
-    walk = np.flatnonzero(part != TRAIN)
-    walk = walk[np.lexsort((last.composition[walk], log.user[last.composition[walk]]))]
-    walked, row = choices(walk)
-    composition = last.composition[walk]
+    on["work"] = work and work / "walk"
+    choices, row, composition = walk.choices(design, protocol, executor, on["work"], walk=True)
     walkers = log.user[composition]
     done = _done_before(replay, composition)
+    walked = np.full(len(log), -1)
 
-    def path(step: float) -> tuple[np.ndarray, np.ndarray]:
-        """Online weights before each composition of the log, and each user's last."""
-        before, latest = adaqac.online(
-            walked,
+    def path(step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Online weights after each step, which held before each composition, and the last."""
+        return adaqac.online(
+            choices,
             row,
             walkers,
             without,
@@ -248,36 +271,35 @@ def fit_models(
             l2=protocol.online_l2(best_pooled),
             step_size=step,
             schedule=protocol.schedule,
-            executor=executor,
-            work=work and work / "walk",
+            **on,
         )
-        online = np.full((len(log), without.shape[1]), np.nan)
-        online[composition] = before
-        return online, latest
 
-    paths = {step: path(step) for step in protocol.step_sizes}
-    held = last.composition[valid]
-    step_size = max(protocol.step_sizes, key=lambda step: accuracy(paths[step][0][held]))
-    online, latest = paths[step_size]
-    learned = np.zeros(len(walk) + 1, int)
+    def ends_up(step: float) -> float:
+        weights, walked[composition], _ = path(step)
+        return accuracy(lambda c: weights[walked[c]])[0]
+
+    step_size = max(protocol.step_sizes, key=ends_up)
+    online, walked[composition], latest = path(step_size)
+    learned = np.zeros(len(composition) + 1, int)
     learned[row + 1] = 1
     steps = np.zeros(len(log), int)
-    steps[composition] = np.cumsum(learned)[done] - walked.group[walkers]
+    group = groups_of(choices)
+    steps[composition] = np.cumsum(learned)[done] - group[walkers]
 
-    filtering, _ = tune_filtering(features[valid], last.where(valid))
     models = Models(
         relevance,
         protocol,
         n,
         design,
-        filtering,
+        tune_filtering(held)[0],
         everyone,
         without,
         own[best_own],
         online,
+        walked,
         steps,
         latest,
-        np.diff(walked.group),
+        np.diff(group),
         {"adaqac-unp": best_pooled, "adaqac-batch": best_own},
         step_size,
         {},
@@ -285,6 +307,71 @@ def fit_models(
     if protocol.do_no_harm:
         models = replace(models, gates=gates_of(replay, models, "static"))
     return models
+
+
+class _Parts:
+    """The last keystrokes of some parts of a log, with candidates and feedback, run by run.
+
+    What is one chunk is ranked once. A longer log is ranked whenever it is walked through, as all
+    of its feedback would not fit into memory.
+    """
+
+    def __init__(
+        self, replay: Replay, relevance: Relevance, keystrokes: np.ndarray, n: int
+    ) -> None:
+        self._replay, self._relevance, self._n = replay, relevance, n
+        self._runs = replay.runs(keystrokes, RUN)
+        self._kept: list[tuple[Users, adaqac.Ranked]] = []
+        if len(keystrokes) <= CHUNK:
+            self._kept = [*self._chunks()]
+
+    def __iter__(self) -> Iterator[adaqac.Ranked]:
+        return (ranked for _, ranked in self._kept or self._chunks())
+
+    def _chunks(self) -> Iterator[tuple[Users, adaqac.Ranked]]:
+        for run in self._runs:
+            moments, end = self._replay.moments(self._relevance, run.keystrokes, n=self._n), 0
+            for chunk in self._replay.runs(moments.keystroke, CHUNK):
+                start, end = end, end + len(chunk.keystrokes)
+                ranked = moments.where(slice(start, end))
+                users = max(chunk.first, run.first), min(chunk.last, run.last)
+                yield users, (ranked, self._replay.features(ranked))
+
+    def choices(
+        self,
+        design: FeedbackDesign,
+        protocol: Protocol,
+        executor: Executor | None,
+        work: Path | None,
+        *,
+        walk: bool = False,
+    ) -> tuple[Sequence[Choices], np.ndarray, np.ndarray]:
+        """Return what users chose: in memory, or on an engine in files of a folder.
+
+        With `walk`, a user's stand in the order in which they were submitted, else in that in which
+        they began. Behind the choices, their rows among all, and the compositions of these.
+        """
+        pieces: StoredChoices | list[Choices] = StoredChoices(work) if executor else []
+        rows, compositions, before = [], [], 0
+        for users, (moments, features) in self._kept or self._chunks():
+            if walk:
+                owner = self._replay.log.user[moments.composition]
+                order = np.lexsort((moments.composition, owner))
+                moments, features = moments.where(order), features[order]
+            piece, row = adaqac.training_choices(
+                self._replay,
+                moments,
+                features,
+                design,
+                relevance=self._relevance,
+                keep_unlisted=protocol.keep_unlisted,
+                users=users,
+            )
+            pieces.append(piece)
+            rows.append(row + before)
+            compositions.append(moments.composition)
+            before += len(moments)
+        return pieces, np.concatenate(rows), np.concatenate(compositions)
 
 
 def _untaught(
@@ -309,7 +396,8 @@ def _untaught(
         np.zeros(d),
         nothing,
         nothing,
-        np.zeros((len(replay.log), d)),
+        np.zeros((1, d)),
+        np.zeros(len(replay.log), int),
         np.zeros(len(replay.log), int),
         nothing,
         np.zeros(users, int),
@@ -337,19 +425,23 @@ def served_by(
 ) -> np.ndarray:
     """Return the ranks found where gate and running checks let a model re-rank, else the static."""
     user = replay.log.user[moments.composition]
-    is_open = gate.open(user, replay.prefix_length[moments.keystroke])
+    is_open = gate.open(user, replay.prefix_length(moments.keystroke))
     gain = np.where(is_open, found - static, 0.0)
     return np.where(is_open & run_checks(gain, moments.composition, user)[0], found, static)
 
 
 def gates_of(replay: Replay, models: "Models | PhoneModels", static: str) -> dict[str, Gate]:
     """Fit the gate of each model but the static order, at every keystroke of validation."""
-    moments = replay.moments(models.relevance, replay.every_keystroke(VALID), n=models.n)
-    found = models.reciprocal_ranks(replay, moments, gated=False)
-    user = replay.log.user[moments.composition]
-    length = replay.prefix_length[moments.keystroke]
+    found: dict[str, list[np.ndarray]] = {}
+    users, lengths = [], []
+    for run in replay.runs(replay.every_keystroke(VALID), RUN):
+        moments = replay.moments(models.relevance, run.keystrokes, n=models.n)
+        for model, ranks in models.reciprocal_ranks(replay, moments, gated=False).items():
+            found.setdefault(model, []).append(ranks)
+        users.append(replay.log.user[moments.composition])
+        lengths.append(replay.prefix_length(moments.keystroke))
+    user, length, base = *map(np.concatenate, (users, lengths)), np.concatenate(found.pop(static))
     return {
-        model: Gate.fitted(ranks - found[static], user, length, len(replay.log.users))
+        model: Gate.fitted(np.concatenate(ranks) - base, user, length, len(replay.log.users))
         for model, ranks in found.items()
-        if model != static
     }

@@ -102,7 +102,7 @@ def fit_phone_models(
     design = None
     if together:
         training = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)
-        design = FeedbackDesign.of(protocol, replay.features(training), training)
+        design = FeedbackDesign.of(protocol, [(training, replay.features(training))])
     validation = replay.moments(relevance, replay.last_keystrokes(VALID), n=n)
     feedback = replay.features(validation) if together else None
 

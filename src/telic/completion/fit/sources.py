@@ -94,6 +94,7 @@ def read_sources(
     columns: Mapping[str, str] | None = None,
     on_bad_row: OnBadRow = "raise",
     in_pieces: bool = False,
+    folder: Path | None = None,
 ) -> Sources:
     """Read files of any kind that `telic.data.recognised_columns.shape_of` tells apart.
 
@@ -107,6 +108,8 @@ def read_sources(
     in_pieces : bool
         Leave query logs unread, to be counted in pieces, or lists if there are no logs. Where a
         composition log is among the files, all are read.
+    folder : path, optional
+        Where a composition log keeps what is long: see `telic.data.compositions.read_compositions`.
 
     Raises
     ------
@@ -161,7 +164,7 @@ def read_sources(
             refuse_empty(path, len(queries.query), queries.skipped)
             logs.append(queries)
             files.append(source_said(path, shape, len(queries.query), queries.skipped))
-    log = _composition_log(compositions, on_bad_row)
+    log = _composition_log(compositions, on_bad_row, folder)
     if log and log.skipped:
         files.append(f"{', '.join(map(str, compositions))}: {_lost(log.skipped)}")
     listed = merged(lists) if lists else None
@@ -189,9 +192,13 @@ def _check_named(columns: Mapping[str, str], read: Sequence[Pieces]) -> None:
             )
 
 
-def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog | None:
-    if len(paths) < 2:
-        return read_compositions(paths[0], on_bad_row=on_bad_row) if paths else None
+def _composition_log(
+    paths: list[Path], on_bad_row: OnBadRow, folder: Path | None
+) -> CompositionLog | None:
+    if not paths:
+        return None
+    if len(paths) == 1:
+        return read_compositions(paths[0], on_bad_row=on_bad_row, folder=folder)
     names = ", ".join(map(str, paths))
     try:
         left_out: Counter[str] = Counter()
@@ -207,7 +214,8 @@ def _composition_log(paths: list[Path], on_bad_row: OnBadRow) -> CompositionLog 
     if any(map(is_simulated, tables)):  # of the tables' metadata, only the first's are kept
         joined = joined.replace_schema_metadata({SIMULATED: b"true"})
     try:
-        log = read_compositions(joined, on_bad_row=on_bad_row, called=f"{names}, joined")
+        called = f"{names}, joined"
+        log = read_compositions(joined, on_bad_row=on_bad_row, called=called, folder=folder)
     except InputError:
         for path in paths:  # a row that is wrong by itself is named in its own file
             read_compositions(path, on_bad_row=on_bad_row)

@@ -3,6 +3,7 @@
 All variants are `telic.choice`'s conditional logit over the candidates at the last keystroke.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -10,14 +11,18 @@ from typing import Literal
 import numpy as np
 
 from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
+from telic.choice.choices import groups_of
 from telic.choice.online import Schedule, online_step, step_after
 from telic.completion.learning.relevance import Relevance, Scale
 from telic.completion.learning.replayed_log import RankedKeystrokes, Replay
 from telic.completion.learning.saturation import D, Saturation, bounded
 from telic.evaluate import standard_deviations
+from telic.evaluate.column_spread import deviations_of_blocks
 from telic.scale import Executor
 
 Unpersonalised = Literal["pooled", "average"]
+Ranked = tuple[RankedKeystrokes, np.ndarray]
+"""Keystrokes with their candidates, and the feedback on these: (T, N, 26)."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +158,20 @@ class FeedbackDesign:
     """The most that all feedback on a candidate adds or takes."""
 
     @classmethod
-    def of(
-        cls, protocol: Protocol, features: np.ndarray, moments: RankedKeystrokes
-    ) -> "FeedbackDesign":
-        """Measure the standard deviations; a feature that never varies keeps the scale 1."""
-        rows = features[..., :D][moments.candidates >= 0]
+    def of(cls, protocol: Protocol, ranked: Iterable[Ranked]) -> "FeedbackDesign":
+        """Measure the standard deviations; a feature that never varies keeps the scale 1.
+
+        Parameters
+        ----------
+        protocol : Protocol
+            With a saturation, which is by quantiles, all that was fed back is held in memory.
+        ranked : iterable of (RankedKeystrokes, features)
+            The training part, which is walked through once.
+        """
+        blocks = (features[..., :D][one.candidates >= 0] for one, features in ranked)
         if protocol.saturation is None:
-            return cls(standard_deviations(rows), protocol.learn_relevance)
+            return cls(deviations_of_blocks(blocks, D), protocol.learn_relevance)
+        rows = np.concatenate([*blocks])
         caps = protocol.saturation.caps(rows)
         spread = standard_deviations(np.minimum(rows, caps))
         return cls(spread, protocol.learn_relevance, caps, protocol.saturation.bound)
@@ -187,7 +199,10 @@ class FeedbackDesign:
 
         `weights` has one row for each row of `features`, or is one vector for all.
         """
-        x = self.columns(features, relevance)
+        return self.scores_of(self.columns(features, relevance), relevance, weights)
+
+    def scores_of(self, x: np.ndarray, relevance: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return `scores`, given what `columns` returns."""
         weights = np.broadcast_to(weights, (len(x), x.shape[-1]))
         if self.bound == np.inf:
             return relevance + np.einsum("tnd,td->tn", x, weights)
@@ -206,6 +221,7 @@ def training_choices(
     *,
     relevance: Relevance,
     keep_unlisted: bool,
+    users: tuple[int, int] | None = None,
 ) -> tuple[Choices, np.ndarray]:
     """Make a conditional-logit data set of moments, with users as groups.
 
@@ -221,11 +237,13 @@ def training_choices(
         For the relevance of queries that are no candidates.
     keep_unlisted : bool
         See `Protocol`.
+    users : pair of int, optional
+        The first user that the moments may be of, and the one after the last; by default all.
 
     Returns
     -------
     choices : Choices
-        Its groups are the users of the log, in order.
+        Its groups are these users of the log, in order.
     row : int array
         The row of `moments` behind each choice.
     """
@@ -241,13 +259,13 @@ def training_choices(
     start = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
     number = np.cumsum(there, axis=1) - 1
     chosen = start[:-1] + number[np.arange(len(row)), position]
-    users = replay.log.user[moments.composition[row]]
-    group = np.searchsorted(users, np.arange(len(replay.log.users) + 1))
+    first, last = users or (0, len(replay.log.users))
+    group = np.searchsorted(replay.log.user[moments.composition[row]], np.arange(first, last + 1))
     return Choices(x[there], score[there], start, chosen, group), row
 
 
 def unpersonalised(
-    choices: Choices,
+    choices: Choices | Sequence[Choices],
     *,
     l2: float,
     variant: Unpersonalised = "pooled",
@@ -258,8 +276,8 @@ def unpersonalised(
 
     Parameters
     ----------
-    choices : Choices
-        Grouped by user.
+    choices : Choices or sequence of Choices
+        Grouped by user; the users of pieces follow one another.
     l2 : float
     variant : {"pooled", "average"}
         [Zhang2017]'s "gradient descent with averaging" is undefined: fit all compositions together,
@@ -277,7 +295,7 @@ def unpersonalised(
         everyone = fit_pooled(choices, l2=l2)
         return everyone, leave_one_group_out(choices, everyone, l2=l2, executor=executor, work=work)
     own = fit_groups(choices, l2=l2, executor=executor, work=work)
-    trained = np.diff(choices.group) > 0
+    trained = np.diff(groups_of(choices)) > 0
     m = max(int(trained.sum()), 1)
     total = own[trained].sum(axis=0)
     others = np.maximum(m - trained, 1)[:, None]
@@ -285,7 +303,7 @@ def unpersonalised(
 
 
 def online(
-    choices: Choices,
+    choices: Choices | Sequence[Choices],
     row: np.ndarray,
     users: np.ndarray,
     initial: np.ndarray,
@@ -296,7 +314,7 @@ def online(
     schedule: Schedule,
     executor: Executor | None = None,
     work: Path | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Walk adaQAC-Online through compositions and return the weights before each and at the end.
 
     The walk begins where a user is new: with the first composition that is handed over. Each is
@@ -319,8 +337,10 @@ def online(
 
     Returns
     -------
-    before : float64 array of shape (T, d)
-        Weights before each composition of the walk.
+    path : float64 array of shape (choices + g, d)
+        Weights after each step.
+    before : int array of shape (T,)
+        The row of `path` that holds before each composition of the walk.
     latest : float64 array of shape (g, d)
         Weights of each user after the walk.
     """
@@ -337,4 +357,5 @@ def online(
     learned[row + 1] = 1
     learned_before = np.cumsum(learned)[np.arange(len(users)) if done is None else done]
     # `path` has one row more for every user that came before.
-    return path[learned_before + users], path[choices.group[1:] + np.arange(len(initial))]
+    latest = path[groups_of(choices)[1:] + np.arange(len(initial))]
+    return path, learned_before + users, latest

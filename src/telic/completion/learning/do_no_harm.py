@@ -246,9 +246,11 @@ def p_of_gain(gain: np.ndarray, user: np.ndarray) -> float:
     """
     if not len(gain):
         return np.nan
-    test = paired_t_test(gain, np.zeros(len(gain)), user)
+    count, total = np.bincount(user), np.bincount(user, gain)
+    mean = total[count > 0] / count[count > 0]
+    test = paired_t_test(mean, np.zeros(len(mean)), np.arange(len(mean)))
     one_sided = test.p_value / 2 if test.difference > 0 else 1 - test.p_value / 2
-    differ = np.count_nonzero(np.bincount(user, gain))
+    differ = np.count_nonzero(total)
     return float(np.maximum(one_sided, 0.5**differ))
 
 

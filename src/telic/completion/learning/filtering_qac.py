@@ -1,12 +1,13 @@
 """Filtering QAC [Zhang2017] (2.2.4): drop what was shown high enough for long enough."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from telic.completion.learning.adaqac import Ranked
 from telic.completion.learning.feedback import LONGEST_AT, POSITIONS
-from telic.completion.learning.replayed_log import RankedKeystrokes
-from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
+from telic.evaluate import reciprocal_ranks
 
 DWELL_THRESHOLDS = tuple(round(0.1 * i, 1) for i in range(1, 31))
 POSITION_THRESHOLDS = tuple(range(1, POSITIONS + 1))
@@ -40,8 +41,12 @@ def _without(longest: np.ndarray, dwell: float, relevance: np.ndarray) -> np.nda
     return np.where(longest >= dwell - 1e-9, -np.inf, relevance)
 
 
-def tune_filtering(features: np.ndarray, moments: RankedKeystrokes) -> tuple[Filtering, np.ndarray]:
+def tune_filtering(ranked: Iterable[Ranked]) -> tuple[Filtering, np.ndarray]:
     """Choose among the 300 pairs of thresholds by MRR; ties go to the longest dwell, then T_P = 1.
+
+    Parameters
+    ----------
+    ranked : iterable of (RankedKeystrokes, features)
 
     Returns
     -------
@@ -49,13 +54,16 @@ def tune_filtering(features: np.ndarray, moments: RankedKeystrokes) -> tuple[Fil
     grid : array of shape (30, 10)
         MRR of every pair.
     """
-    longest = np.maximum.accumulate(features[..., LONGEST_AT:], axis=-1)
-    grid = np.empty((len(DWELL_THRESHOLDS), len(POSITION_THRESHOLDS)))
-    for j in range(len(POSITION_THRESHOLDS)):
-        at_most_j = np.ascontiguousarray(longest[..., j])
-        for i, dwell in enumerate(DWELL_THRESHOLDS):
-            scores = _without(at_most_j, dwell, moments.relevance)
-            grid[i, j] = mean_reciprocal_rank(reciprocal_ranks(scores, moments.position))
+    grid, keystrokes = np.zeros((len(DWELL_THRESHOLDS), len(POSITION_THRESHOLDS))), 0
+    for moments, features in ranked:
+        keystrokes += len(moments)
+        longest = np.maximum.accumulate(features[..., LONGEST_AT:], axis=-1)
+        for j in range(len(POSITION_THRESHOLDS)):
+            at_most_j = np.ascontiguousarray(longest[..., j])
+            for i, dwell in enumerate(DWELL_THRESHOLDS):
+                scores = _without(at_most_j, dwell, moments.relevance)
+                grid[i, j] += reciprocal_ranks(scores, moments.position).sum()
+    grid /= keystrokes
     last_dwell, position = np.unravel_index(np.argmax(grid[::-1]), grid.shape)
     best = Filtering(DWELL_THRESHOLDS[::-1][last_dwell], POSITION_THRESHOLDS[position])
     return best, grid

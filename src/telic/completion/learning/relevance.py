@@ -184,12 +184,12 @@ def gather_candidates(size, submissions, own, compositions, targets, lists, scor
     is known, that is, in the catalogue by then, or it is an own earlier query and these count; of
     one that is not known the shared part is `unlearned`. With lists, what was shown is a candidate
     too and counts as known, and ties go to the order of the list. Other ties go to the order of the
-    catalogue. Slots without a candidate hold -1. counts[t, j] holds the three transformed counts.
+    catalogue. Slots without a candidate hold -1. counts[o, j] holds the three transformed counts.
     """
     at, query, count, opens = submissions
     by_user, user_start = own  # a user's own: by_user[user_start[u] : user_start[u + 1]], by time
     start_at, owner_user = compositions
-    target, owner, low, high = targets
+    target, owner, low, high, row = targets
     list_start, shown, with_lists = lists
     factors, learned, unlearned, logarithm = score
     candidates, known, relevance, counts = out
@@ -225,13 +225,13 @@ def gather_candidates(size, submissions, own, compositions, targets, lists, scor
             while loaded_to < user_start[owner_user[c] + 1] and at[by_user[loaded_to]] < now:
                 mine[query[by_user[loaded_to]]] += count[by_user[loaded_to]]
                 loaded_to += 1
-        k = target[t]
+        k, o = target[t], row[t]
         listed = list_start[k + 1] - list_start[k] if with_lists else 0
         for i in range(listed):
             q = shown[list_start[k] + i]
             place[q] = min(place[q], i)
         found = 0
-        best = relevance[t]
+        best = relevance[o]
         for step in range(high[t] - low[t] + listed):
             if step < high[t] - low[t]:
                 q = low[t] + step
@@ -248,27 +248,27 @@ def gather_candidates(size, submissions, own, compositions, targets, lists, scor
             if mine[q] > 0.0:
                 r += factors[1] * _transform(mine[q], logarithm)
             if found == n and not _before(
-                r, rank, q, best[n - 1], tie[n - 1], candidates[t, n - 1]
+                r, rank, q, best[n - 1], tie[n - 1], candidates[o, n - 1]
             ):
                 continue
             j = found if found < n else n - 1
-            while j > 0 and _before(r, rank, q, best[j - 1], tie[j - 1], candidates[t, j - 1]):
+            while j > 0 and _before(r, rank, q, best[j - 1], tie[j - 1], candidates[o, j - 1]):
                 best[j], tie[j] = best[j - 1], tie[j - 1]
-                candidates[t, j] = candidates[t, j - 1]
+                candidates[o, j] = candidates[o, j - 1]
                 j -= 1
-            best[j], tie[j], candidates[t, j] = r, rank, q
+            best[j], tie[j], candidates[o, j] = r, rank, q
             found = min(found + 1, n)
         for j in range(n):
-            counts[t, j, :] = 0.0
+            counts[o, j, :] = 0.0
             if j >= found:
-                candidates[t, j], known[t, j], best[j] = -1, False, -np.inf
+                candidates[o, j], known[o, j], best[j] = -1, False, -np.inf
                 continue
-            q = candidates[t, j]
-            known[t, j] = open_now[q] or place[q] < unlisted
-            counts[t, j, 1] = _transform(mine[q], logarithm)
-            if known[t, j]:
-                counts[t, j, 0] = _transform(popular[q], logarithm)
-                counts[t, j, 2] = _transform(recent[q], logarithm)
+            q = candidates[o, j]
+            known[o, j] = open_now[q] or place[q] < unlisted
+            counts[o, j, 1] = _transform(mine[q], logarithm)
+            if known[o, j]:
+                counts[o, j, 0] = _transform(popular[q], logarithm)
+                counts[o, j, 2] = _transform(recent[q], logarithm)
         for i in range(listed):
             place[shown[list_start[k] + i]] = unlisted
 

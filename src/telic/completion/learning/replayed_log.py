@@ -3,7 +3,8 @@
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal, Self
+from itertools import pairwise
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from telic.completion.engine.folding import fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.learning.feedback import WIDTH, observe_list, read_rows
 from telic.completion.learning.relevance import WINDOW, Relevance, Submissions, gather_candidates
+from telic.data.composition_rows import RANGES, take_ranges
 from telic.data.compositions import CompositionLog
+from telic.data.growing_arrays import GrowingFile, let_go
 from telic.data.queries import QueryLog, joined_group
 from telic.errors import InputError
 from telic.kernels import kernel
@@ -51,6 +54,25 @@ class RankedKeystrokes:
     def where(self, rows: np.ndarray | slice) -> "RankedKeystrokes":
         """Return some of the rows (a mask, positions or a slice)."""
         return RankedKeystrokes(*(getattr(self, part.name)[rows] for part in fields(self)))
+
+
+class Typed(NamedTuple):
+    """Keystrokes and the lists that were shown at them."""
+
+    start: np.ndarray
+    """int64 (n,): where the keystrokes of each composition begin."""
+    at: np.ndarray
+    prefix: np.ndarray
+    list_start: np.ndarray
+    shown: np.ndarray
+
+
+class Run(NamedTuple):
+    """Keystrokes of the users from `first` up to, not including, `last`."""
+
+    first: int
+    last: int
+    keystrokes: np.ndarray
 
 
 class Replay:
@@ -105,7 +127,7 @@ class Replay:
         self.index = PrefixIndex.build(known, np.zeros(len(known)))
         number = {text: i for i, text in enumerate(self.index.phrases(range(len(self.index))))}
         of_log = np.array([number[text] for text in log.phrases], np.int32)
-        self.query, self.shown = of_log[log.query], of_log[log.shown]
+        self.query, self._numbers = of_log[log.query], of_log
         parts = [
             (log.submitted_at, self.query, log.user, np.ones(len(log)), np.zeros(len(log), bool)),
         ]
@@ -130,7 +152,8 @@ class Replay:
         self.start_at = log.at[log.keystroke_start[:-1]]
         self.by_user = np.lexsort((np.arange(len(log)), log.submitted_at, log.user))
         self.part = self._split(min_compositions)
-        self.prefix_length = np.array([len(p) for p in log.prefixes])[log.prefix]
+        self._lengths = np.array([len(text) for text in log.prefixes])
+        log.let_go()
 
     def _split(self, min_compositions: int) -> np.ndarray:
         part = np.full(len(self.log), DROPPED, np.int8)
@@ -148,6 +171,10 @@ class Replay:
                 "longer log."
             )
         return part
+
+    def prefix_length(self, keystrokes: np.ndarray) -> np.ndarray:
+        """Return how many characters stood in the box at some keystrokes."""
+        return self._lengths[self.log.prefix[keystrokes]]
 
     def over(self, lists: Lists) -> Self:
         """Return this replay with candidates of a completer's own or of the list that was shown.
@@ -186,6 +213,44 @@ class Replay:
         return previous
 
     @cached_property
+    def shown(self) -> np.ndarray:
+        """int32: what was shown, as `telic.data.compositions.CompositionLog` has it, by number."""
+        return self._numbers[self.log.shown]
+
+    @property
+    def _typed(self) -> Typed:
+        log = self.log
+        if log.folder is not None:
+            return self._typed_by_user
+        return Typed(log.keystroke_start[:-1], log.at, log.prefix, log.list_start, self.shown)
+
+    @cached_property
+    def _typed_by_user(self) -> Typed:
+        """What some users typed, side by side in files: a run of users maps a part of these."""
+        log, order, total = self.log, self.by_user, 0
+        assert log.folder is not None
+        typed = np.diff(log.keystroke_start)[order]
+        start = np.empty(len(log), np.int64)
+        start[order] = np.cumsum(typed) - typed
+        lists = log.list_start[log.keystroke_start]
+        at, ends = GrowingFile(log.folder, np.int64), GrowingFile(log.folder, np.int64)
+        prefix, shown = GrowingFile(log.folder, np.int32), GrowingFile(log.folder, np.int32)
+        ends.add(np.zeros(1))
+        for first in range(0, len(log), RANGES):
+            some = order[first : first + RANGES]
+            keys = take_ranges(log.keystroke_start, some)
+            at.add(log.at[keys])
+            prefix.add(log.prefix[keys])
+            log.let_go()
+            lengths = log.list_start[keys + 1] - log.list_start[keys]
+            ends.add(total + np.cumsum(lengths))
+            total += int(lengths.sum())
+            log.let_go()
+            shown.add(self._numbers[log.shown[take_ranges(lists, some)]])
+            log.let_go()
+        return Typed(start, at.values(), prefix.values(), ends.values(), shown.values())
+
+    @cached_property
     def _prefix_texts(self) -> tuple[np.ndarray, np.ndarray]:
         return joined_texts([fold(prefix).encode() for prefix in self.log.prefixes])
 
@@ -196,6 +261,15 @@ class Replay:
     @cached_property
     def _prefix_ranges(self) -> tuple[np.ndarray, np.ndarray]:
         return self.index.ranges(self.log.prefixes)
+
+    @cached_property
+    def _by_submitter(self) -> tuple[np.ndarray, np.ndarray]:
+        """Submissions in order of user and time, and where each user's begin."""
+        at, user = self.submissions.at, self.submissions.user
+        named = np.flatnonzero(user >= 0)
+        by_user = named[np.lexsort((at[named], user[named]))]
+        people = max(len(self.log.users), int(user.max(initial=0)) + 1)
+        return by_user, np.searchsorted(user[by_user], np.arange(people + 1))
 
     @property
     def off_prefix(self) -> int:
@@ -230,6 +304,21 @@ class Replay:
         lengths = np.diff(self.log.keystroke_start)
         return np.flatnonzero(np.repeat(np.isin(self.part, parts), lengths))
 
+    def runs(self, keystrokes: np.ndarray, size: int) -> list[Run]:
+        """Cut keystrokes into runs of whole users, which follow one another, of some `size` each.
+
+        `moments` of one run after the other are those of all keystrokes.
+        """
+        owner = np.searchsorted(self.log.keystroke_start, keystrokes, side="right") - 1
+        user = self.log.user[owner]
+        by_user = keystrokes[np.argsort(user, kind="stable")]
+        start = np.zeros(len(self.log.users) + 1, np.int64)
+        np.cumsum(np.bincount(user, minlength=len(self.log.users)), out=start[1:])
+        cuts = np.flatnonzero(np.diff(start[:-1] // size)) + 1
+        cuts = cuts[start[cuts] < len(keystrokes)]  # no run without a keystroke
+        bounds = [0, *cuts.tolist(), len(self.log.users)]
+        return [Run(u, v, by_user[start[u] : start[v]]) for u, v in pairwise(bounds)]
+
     def moments(
         self, relevance: Relevance, keystrokes: np.ndarray, *, n: int = 10
     ) -> RankedKeystrokes:
@@ -241,11 +330,10 @@ class Replay:
         owner = np.searchsorted(log.keystroke_start, keystrokes, side="right") - 1
         in_time = np.lexsort((keystrokes, owner, self.start_at[owner]))
         target, composition = keystrokes[in_time], owner[in_time]
+        by_user = np.lexsort((target, self.start_at[composition], log.user[composition]))
+        row = np.empty_like(by_user)
+        row[by_user] = np.arange(len(row))
         low, high = self._prefix_ranges
-        named = np.flatnonzero(submissions.user >= 0)
-        by_user = named[np.lexsort((submissions.at[named], submissions.user[named]))]
-        people = max(len(log.users), int(submissions.user.max(initial=0)) + 1)
-        user_start = np.searchsorted(submissions.user[by_user], np.arange(people + 1))
         shape = (len(target), n)
         candidates, known = np.full(shape, -1, np.int32), np.zeros(shape, bool)
         score, counts = np.full(shape, -np.inf), np.empty((*shape, 3))
@@ -253,17 +341,18 @@ class Replay:
         gather_candidates(
             len(self.index),
             (submissions.at, submissions.query, submissions.count, submissions.opens),
-            (by_user, user_start),
+            self._by_submitter,
             (self.start_at, log.user),
-            (target, composition, low[log.prefix[target]], high[log.prefix[target]]),
+            (target, composition, low[log.prefix[target]], high[log.prefix[target]], row),
             (log.list_start, self.shown, self.lists == "shown"),
             (relevance.factors, learned, relevance.unlearned or 0.0, relevance.scale == "log"),
             (candidates, known, score, counts),
         )
+        log.let_go()
+        target, composition = target[by_user], composition[by_user]
         hit = (candidates == self.query[composition][:, None]) & (candidates >= 0)
         position = np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
-        found = RankedKeystrokes(target, composition, candidates, score, counts, position, known)
-        return found.where(np.lexsort((target, self.start_at[composition], log.user[composition])))
+        return RankedKeystrokes(target, composition, candidates, score, counts, position, known)
 
     def relevance_of(
         self, relevance: Relevance, query: np.ndarray, composition: np.ndarray
@@ -323,18 +412,20 @@ class Replay:
         wanted = moments.candidates
         if extra is not None:
             wanted = np.concatenate([wanted, extra], axis=1)
-        order = np.argsort(moments.keystroke, kind="stable")
-        log = self.log
+        typed, owner = self._typed, moments.composition
+        keystroke = typed.start[owner] + moments.keystroke - self.log.keystroke_start[owner]
+        order = np.argsort(keystroke, kind="stable")
         out = np.empty((*wanted.shape, WIDTH))
         replay_feedback(
-            (log.keystroke_start, log.at, log.prefix, self.previous),
-            (log.list_start, self.shown),
+            (typed.start, typed.at, typed.prefix, self.previous),
+            (typed.list_start, typed.shown),
             self._prefix_texts,
             self._phrase_texts,
-            (moments.keystroke[order], moments.composition[order], order),
+            (keystroke[order], owner[order], order),
             np.ascontiguousarray(wanted[order]),
             out,
         )
+        let_go(*typed)
         return out
 
 

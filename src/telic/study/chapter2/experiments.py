@@ -81,7 +81,7 @@ class _Batch:
         relevance = fit_relevance(replay, "timesense-s", CAREFUL)
         train = replay.moments(relevance, replay.last_keystrokes(TRAIN))
         features = replay.features(train)
-        design = FeedbackDesign.of(CAREFUL, features, train)
+        design = FeedbackDesign.of(CAREFUL, [(train, features)])
         training, _ = training_choices(
             replay,
             train,

@@ -155,7 +155,7 @@ def tested_gains(replay: Replay) -> Tested:
     moments = replay.moments(models.relevance, replay.every_keystroke(TEST))
     ranks = models.reciprocal_ranks(replay, moments, gated=False)
     user = replay.log.user[moments.composition]
-    length = replay.prefix_length[moments.keystroke]
+    length = replay.prefix_length(moments.keystroke)
     begin = np.flatnonzero(np.diff(moments.composition, prepend=-1))
     keystrokes = np.diff(begin, append=len(moments))
 
@@ -269,7 +269,7 @@ def openings(*, setting: str, seed: int, users: int) -> Ranges:
     moments = replay.moments(models.relevance, replay.every_keystroke(VALID))
     ranks = models.reciprocal_ranks(replay, moments)
     user = replay.log.user[moments.composition]
-    length = replay.prefix_length[moments.keystroke]
+    length = replay.prefix_length(moments.keystroke)
     return [_count_open(ranks[model] - ranks["static"], user, length) for model in MODELS]
 
 

@@ -66,7 +66,7 @@ def strangers(*, setting: str, protocol: str, users: int, seed: int) -> list[dic
         scores = design.scores(features, moments.relevance, models.everyone)
         static = reciprocal_ranks(moments.relevance, moments.position)
         gain = reciprocal_ranks(scores, moments.position) - static
-        length = other.prefix_length[moments.keystroke]
+        length = other.prefix_length(moments.keystroke)
         served = np.where(gate.anywhere & gate.bins[bin_of(length)], gain, 0.0)
         served = np.where(run_checks(served, moments.composition, user)[0], served, 0.0)
         parts = design.parts(
