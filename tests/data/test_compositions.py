@@ -474,6 +474,8 @@ def test_a_log_that_is_read_in_pieces_is_the_same(piece, stored, mapped, tmp_pat
         features = [one.features(found) for one, found in zip(made, moments, strict=True)]
         np.testing.assert_array_equal(*features)
         assert features[0].any()
+        # What was shown is held in memory only where it is ranked, or lies there anyway.
+        assert ("shown" in vars(made[1])) == (lists == "shown" or not mapped)
     assert pieces.skipped == whole.skipped
     assert sum(whole.skipped.values()) > 2
     assert [array.dtype for array in vars(pieces).values() if isinstance(array, np.ndarray)] == [

@@ -334,6 +334,7 @@ class Replay:
         row = np.empty_like(by_user)
         row[by_user] = np.arange(len(row))
         low, high = self._prefix_ranges
+        shown = self.shown if self.lists == "shown" else np.empty(0, np.int32)
         shape = (len(target), n)
         candidates, known = np.full(shape, -1, np.int32), np.zeros(shape, bool)
         score, counts = np.full(shape, -np.inf), np.empty((*shape, 3))
@@ -344,7 +345,7 @@ class Replay:
             self._by_submitter,
             (self.start_at, log.user),
             (target, composition, low[log.prefix[target]], high[log.prefix[target]], row),
-            (log.list_start, self.shown, self.lists == "shown"),
+            (log.list_start, shown, len(shown) > 0),
             (relevance.factors, learned, relevance.unlearned or 0.0, relevance.scale == "log"),
             (candidates, known, score, counts),
         )
