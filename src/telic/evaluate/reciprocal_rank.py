@@ -32,6 +32,23 @@ def reciprocal_ranks(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where((wanted >= 0) & (own[:, 0] > -np.inf), 1.0 / rank, 0.0)
 
 
+def ranks_of(reciprocal: np.ndarray) -> np.ndarray:
+    """Return ranks in the fewest bytes, 0 where the reciprocal rank is 0.
+
+    Examples
+    --------
+    >>> reciprocal_of(ranks_of(np.array([0.5, 0.0, 1 / 3])))
+    array([0.5       , 0.        , 0.33333333])
+    """
+    ranks = np.rint(1 / np.where(reciprocal > 0, reciprocal, np.inf)).astype(np.int64)
+    return ranks.astype(np.min_scalar_type(int(ranks.max(initial=0))))
+
+
+def reciprocal_of(ranks: np.ndarray) -> np.ndarray:
+    """Return reciprocal ranks, given what `ranks_of` returns, to the bit."""
+    return np.divide(1.0, ranks, out=np.zeros(len(ranks)), where=ranks > 0)
+
+
 def mean_reciprocal_rank(reciprocal: np.ndarray) -> float:
     """Return the mean of reciprocal ranks."""
     return float(np.mean(reciprocal))

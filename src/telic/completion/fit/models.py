@@ -25,6 +25,7 @@ from telic.completion.learning.replayed_log import (
 )
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 from telic.evaluate.column_spread import deviations_of_blocks
+from telic.evaluate.reciprocal_rank import ranks_of, reciprocal_of
 from telic.scale import Executor
 
 if TYPE_CHECKING:
@@ -215,6 +216,22 @@ def fit_models(
     weights of users are learned there, bucket by bucket, to the same bits; `work` is then a folder
     that every worker reaches.
     """
+    models = _ungated(replay, relevance, protocol, n=n, executor=executor, work=work)
+    if protocol.do_no_harm and not models.gates:  # those of who could learn nothing are closed
+        models = replace(models, gates=gates_of(replay, models, "static"))
+    return models
+
+
+def _ungated(
+    replay: Replay,
+    relevance: Relevance,
+    protocol: Protocol,
+    *,
+    n: int,
+    executor: Executor | None,
+    work: Path | None,
+) -> Models:
+    """Fit the models of `fit_models` without their gates."""
     log = replay.log
     taught, held, walk = (
         _Parts(replay, relevance, replay.last_keystrokes(*parts), n)
@@ -286,7 +303,7 @@ def fit_models(
     group = groups_of(choices)
     steps[composition] = np.cumsum(learned)[done] - group[walkers]
 
-    models = Models(
+    return Models(
         relevance,
         protocol,
         n,
@@ -304,9 +321,6 @@ def fit_models(
         step_size,
         {},
     )
-    if protocol.do_no_harm:
-        models = replace(models, gates=gates_of(replay, models, "static"))
-    return models
 
 
 class _Parts:
@@ -434,14 +448,17 @@ def gates_of(replay: Replay, models: "Models | PhoneModels", static: str) -> dic
     """Fit the gate of each model but the static order, at every keystroke of validation."""
     found: dict[str, list[np.ndarray]] = {}
     users, lengths = [], []
+    # Ranks are held in a byte or two: of a long log, these are many keystrokes.
     for run in replay.runs(replay.every_keystroke(VALID), RUN):
         moments = replay.moments(models.relevance, run.keystrokes, n=models.n)
         for model, ranks in models.reciprocal_ranks(replay, moments, gated=False).items():
-            found.setdefault(model, []).append(ranks)
+            found.setdefault(model, []).append(ranks_of(ranks))
         users.append(replay.log.user[moments.composition])
-        lengths.append(replay.prefix_length(moments.keystroke))
-    user, length, base = *map(np.concatenate, (users, lengths)), np.concatenate(found.pop(static))
-    return {
-        model: Gate.fitted(np.concatenate(ranks) - base, user, length, len(replay.log.users))
-        for model, ranks in found.items()
-    }
+        lengths.append(replay.prefix_length(moments.keystroke).astype(np.int32))
+    user, length = map(np.concatenate, (users, lengths))
+
+    def gate(model: str) -> Gate:
+        own, base = (reciprocal_of(np.concatenate(found[name])) for name in (model, static))
+        return Gate.fitted(own - base, user, length, len(replay.log.users))
+
+    return {model: gate(model) for model in found if model != static}

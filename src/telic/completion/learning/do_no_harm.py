@@ -83,8 +83,8 @@ class Gate:
         users : int
             Number of users.
         """
-        own_bin = bin_of(prefix_length)
-        parts = [own_bin == b for b in range(len(PREFIX_BINS))]
+        own_bin = bin_of(prefix_length).astype(np.int8)  # of a long log, these are many
+        parts = (own_bin == b for b in range(len(PREFIX_BINS)))
         single = [p_of_gain(gain[rows], user[rows]) for rows in parts]
         p_values = _holm(np.array(single))
         bins = p_values <= LEVEL
