@@ -23,6 +23,7 @@ from telic.completion.learning.replayed_log import (
     RankedKeystrokes,
     Replay,
 )
+from telic.data.growing_arrays import trim
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 from telic.evaluate.column_spread import deviations_of_blocks
 from telic.evaluate.reciprocal_rank import ranks_of, reciprocal_of
@@ -448,6 +449,7 @@ def gates_of(replay: Replay, models: "Models | PhoneModels", static: str) -> dic
     """Fit the gate of each model but the static order, at every keystroke of validation."""
     found: dict[str, list[np.ndarray]] = {}
     users, lengths = [], []
+    trim()  # of a long log, what was fitted before has left much behind
     # Ranks are held in a byte or two: of a long log, these are many keystrokes.
     for run in replay.runs(replay.every_keystroke(VALID), RUN):
         moments = replay.moments(models.relevance, run.keystrokes, n=models.n)
