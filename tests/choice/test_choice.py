@@ -294,6 +294,19 @@ def test_pieces_of_choices_are_fitted_as_the_whole(ends, tmp_path):
         other.append(random_choices(4))
 
 
+@pytest.mark.parametrize(("widths", "said"), [((2, 3), r"\[2, 3\]"), ((3, 2), "2, 3"), ((), "no")])
+def test_pieces_of_other_features_and_none_at_all_are_refused(widths, said):
+    pieces = [Choices(np.ones((2, d)), [0.0, 0.0], [0, 2], [1]) for d in widths]
+    for function in (
+        partial(fit_groups, l2=0.5),
+        partial(fit_pooled, l2=0.5),
+        partial(leave_one_group_out, pooled=np.zeros(2), l2=0.5),
+        partial(learn_online, initial=np.zeros(2), step_size=0.1),
+    ):
+        with pytest.raises(InputError, match=f"{said}.* features"):
+            function(pieces)
+
+
 def buckets_of(sizes, d, *, slots, piece):
     """Bytes of each bucket of groups that have so many candidates: features, offsets, results."""
     start = np.concatenate([[0], np.cumsum(sizes)])

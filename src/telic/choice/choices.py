@@ -121,8 +121,21 @@ class Choices:
 
 
 def pieces_of(choices: Choices | Sequence[Choices]) -> Sequence[Choices]:
-    """Return choices as pieces whose groups follow one another."""
-    return [choices] if isinstance(choices, Choices) else choices
+    """Return choices as pieces whose groups follow one another.
+
+    Raises
+    ------
+    InputError
+        If there is none, or they have other features. Kernels do not look where they read.
+    """
+    pieces = [choices] if isinstance(choices, Choices) else choices
+    widths = {piece.x.shape[1] for piece in pieces}
+    if len(widths) != 1:
+        raise InputError(
+            f"the pieces of choices have {sorted(widths) or 'no'} features, expected at least one "
+            "piece, and as many features in each. Make all pieces with the same columns."
+        )
+    return pieces
 
 
 def groups_of(choices: Choices | Sequence[Choices]) -> np.ndarray:
