@@ -264,8 +264,12 @@ def test_a_fit_that_overflows_does_not_count_as_converged(x, offset):
 
 
 @pytest.mark.parametrize("ends", [(4,), (1, 4), (0, 1, 1, 3, 4)])
-def test_pieces_of_choices_are_fitted_as_the_whole(ends, tmp_path):
+def test_pieces_of_choices_are_fitted_as_the_whole(ends, tmp_path, monkeypatch):
     whole = random_choices(3)
+    left_out = leave_one_group_out(whole, fit_pooled(whole, l2=0.5), l2=0.5)
+    monkeypatch.setattr("telic.choice.newton.AT_ONCE", 3)
+    chunks = leave_one_group_out(whole, fit_pooled(whole, l2=0.5), l2=0.5)
+    np.testing.assert_array_equal(chunks, left_out)
     pieces, stored = [], StoredChoices(tmp_path)
     for first, last in itertools.pairwise([0, *ends]):
         if first < last:

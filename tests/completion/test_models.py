@@ -69,6 +69,9 @@ def test_a_long_log_is_learned_from_in_runs_of_users(readers, fitted, monkeypatc
     for run in runs:
         user = readers.log.user[owner[np.isin(keystrokes, run.keystrokes)]]
         assert {*user} == {*range(run.first, run.last)}
+    (first, _, _), *more = readers.runs(keystrokes[readers.log.user[owner] < 9], 10)
+    assert (first, more[-1].last) == (0, 24)
+    assert all(len(run.keystrokes) for run in more)
     relevance = fit_relevance(readers, "mpc", CAREFUL)
     found = fit_models(readers, relevance, CAREFUL)
     np.testing.assert_allclose(relevance.deviations, fitted.relevance.deviations)

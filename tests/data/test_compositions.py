@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Replay
+from telic.completion.learning import replayed_log
 from telic.completion.learning.relevance import Relevance
 from telic.data import composition_rows, compositions
 from telic.data.composition_rows import MAX_DAILY_OPENS, MAX_LIST, Unfolded
@@ -459,6 +460,7 @@ def test_a_log_that_is_read_in_pieces_is_the_same(piece, stored, mapped, tmp_pat
     monkeypatch.setattr(compositions, "PIECE", piece)
     monkeypatch.setattr(composition_rows, "RANGES", 5)
     monkeypatch.setattr(compositions, "AT_ONCE", 6)
+    monkeypatch.setattr(replayed_log, "RANGES", 5)
     folder = tmp_path if mapped else None
     pieces = read_compositions(source, on_bad_row="skip", folder=folder)
     assert as_texts(pieces) == as_texts(whole)
