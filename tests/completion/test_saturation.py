@@ -70,6 +70,25 @@ def test_the_kernel_of_a_keystroke_weighs_as_the_definition_does(seed, bound, ca
     assert added == pytest.approx(parts.sum(axis=1))
 
 
+@pytest.mark.parametrize("learn", [False, True])
+def test_suggestions_at_the_bound_keep_their_order_to_the_last_bit(learn):
+    """Their feedback differs and lies beyond the bound; their relevance is the same."""
+    design = FeedbackDesign(np.ones(D), learn, np.full(D, np.inf), 0.3)
+    relevance = np.full(20, 1.7)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        weights = -rng.uniform(0.1, 1, D + learn)
+        feedback = Feedback()
+        for _ in range(5):
+            shown = rng.permutation(20).astype(np.int32)
+            feedback.observe(b"t", shown, dwell=rng.exponential(), texts=[b"tea"] * 20)
+        rows, _, parts, added = feedback.weighed(np.arange(20), relevance, design, weights)
+        assert (np.abs((rows * weights[:D]).sum(axis=1)) > 0.3).all()
+        assert len(np.unique(added)) == 1
+        assert len(np.unique(design.scores(rows[None], relevance[None], weights))) == 1
+        assert parts[:, :D].sum(axis=1) == pytest.approx(np.full(20, -0.3))
+
+
 @given(st.integers(0, 10_000), st.sampled_from([0.3, 2.0, np.inf]), st.booleans())
 @settings(max_examples=40)
 def test_no_list_and_no_composition_moves_more_than_the_limits(seed, bound, capped):

@@ -206,7 +206,10 @@ class FeedbackDesign:
         weights = np.broadcast_to(weights, (len(x), x.shape[-1]))
         if self.bound == np.inf:
             return relevance + np.einsum("tnd,td->tn", x, weights)
-        return relevance + self.parts(x, weights[:, None]).sum(axis=-1)
+        # Not the parts' sum: suggestions at the bound are equal, whatever rounding makes of them.
+        fed_back = np.einsum("tnd,td->tn", x[..., :D], weights[:, :D])
+        beside = np.einsum("tnd,td->tn", x[..., D:], weights[:, D:])
+        return relevance + np.clip(fed_back, -self.bound, self.bound) + beside
 
     def parts(self, columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return what each of the `columns` adds to a candidate's score, feedback bounded."""

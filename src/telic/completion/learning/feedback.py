@@ -186,11 +186,13 @@ def weigh_lists(lists, count, previous, wanted, relevance, scales, weights, out)
             parts[j, i] = columns[j, i] * weights[i]
             if i < d:
                 fed_back += parts[j, i]
-        added[j] = 0.0
+        # Not the parts' sum: suggestions at the bound are equal, whatever rounding makes of them.
+        added[j] = min(max(fed_back, -bound), bound)
         for i in range(len(weights)):
-            if i < d and abs(fed_back) > bound:
+            if i >= d:
+                added[j] += parts[j, i]
+            elif abs(fed_back) > bound:
                 parts[j, i] *= bound / abs(fed_back)
-            added[j] += parts[j, i]
 
 
 class Feedback:
