@@ -22,6 +22,7 @@ from telic.choice import (
 from telic.choice.choices import groups_of
 from telic.choice.group_buckets import StoredChoices, _cut
 from telic.errors import InputError
+from telic.scale import Local
 
 
 def random_choices(seed, groups=4, per_group=30, d=3, widest=6):
@@ -309,6 +310,14 @@ def test_pieces_of_other_features_and_none_at_all_are_refused(widths, said):
     ):
         with pytest.raises(InputError, match=f"{said}.* features"):
             function(pieces)
+
+
+def test_no_group_is_nothing_to_learn_with_an_engine_too(tmp_path):
+    nobody = Choices(np.empty((0, 2)), [], [0], [], [0])
+    on = {"executor": Local(threads=1), "work": tmp_path}
+    assert fit_groups(nobody, l2=0.5, **on).shape == (0, 2)
+    assert leave_one_group_out(nobody, np.zeros(2), l2=0.5, **on).shape == (0, 2)
+    assert learn_online(nobody, np.zeros(2), step_size=0.1, **on).shape == (0, 2)
 
 
 def buckets_of(sizes, d, *, slots, piece):

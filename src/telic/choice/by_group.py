@@ -31,9 +31,9 @@ def by_group(
     executor, work
         As in `telic.choice.fit_groups`.
     **here
-        What the function is told where there is no engine.
+        What the function is told where there is no engine, or no group for one.
     """
-    if executor is not None:
+    if executor is not None and any(len(piece.group) > 1 for piece in pieces_of(choices)):
         from telic.choice.group_buckets import by_bucket
 
         return by_bucket(function, choices, given, executor, work)
