@@ -218,9 +218,10 @@ def fit_files(
 
 def _disk_of(work: str | Place | None) -> Path:
     """Return a folder on the disk of a job, or of what is temporary."""
-    if work is None or is_remote(work) or not Path(str(work)).is_dir():
+    if work is None or is_remote(work):
         return Path(tempfile.gettempdir())
-    return Path(str(work))
+    here = Path(str(work)).absolute()
+    return next(folder for folder in (here, *here.parents) if folder.is_dir())
 
 
 def _refuse_to_learn(model: str | None, why: str) -> None:

@@ -149,7 +149,8 @@ class Models:
     personal: np.ndarray
     """float64 (g, d)."""
     online: np.ndarray
-    """float64 (m, d): online weights after each step of validation and testing, user by user."""
+    """float64 (choices + g, d): of each user the weights before validation and testing, and after
+    each step there: see `telic.choice.learn_online`."""
     walked: np.ndarray
     """int64 (n,): the row of `online` that held before each composition; -1 for training's."""
     steps: np.ndarray
@@ -293,8 +294,10 @@ def _ungated(
         )
 
     def ends_up(step: float) -> float:
-        weights, walked[composition], _ = path(step)
-        return accuracy(lambda c: weights[walked[c]])[0]
+        weights, before, _ = path(step)
+        row_of = np.zeros(len(log), int)
+        row_of[composition] = before
+        return accuracy(lambda c: weights[row_of[c]])[0]
 
     step_size = max(protocol.step_sizes, key=ends_up)
     online, walked[composition], latest = path(step_size)
@@ -345,7 +348,9 @@ class _Parts:
 
     def _chunks(self) -> Iterator[tuple[Users, adaqac.Ranked]]:
         for run in self._runs:
-            moments, end = self._replay.moments(self._relevance, run.keystrokes, n=self._n), 0
+            moments = self._replay.moments(self._relevance, run.keystrokes, n=self._n)
+            end = 0
+            # They stand by user, so that a chunk of users is a slice of them.
             for chunk in self._replay.runs(moments.keystroke, CHUNK):
                 start, end = end, end + len(chunk.keystrokes)
                 ranked = moments.where(slice(start, end))

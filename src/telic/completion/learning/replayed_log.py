@@ -227,15 +227,16 @@ class Replay:
     @cached_property
     def _typed_by_user(self) -> Typed:
         """What some users typed, side by side in files: a run of users maps a part of these."""
-        log, order, total = self.log, self.by_user, 0
+        log, order = self.log, self.by_user
         assert log.folder is not None
         typed = np.diff(log.keystroke_start)[order]
         start = np.empty(len(log), np.int64)
         start[order] = np.cumsum(typed) - typed
         lists = log.list_start[log.keystroke_start]
-        at, ends = GrowingFile(log.folder, np.int64), GrowingFile(log.folder, np.int64)
+        at, list_start = GrowingFile(log.folder, np.int64), GrowingFile(log.folder, np.int64)
         prefix, shown = GrowingFile(log.folder, np.int32), GrowingFile(log.folder, np.int32)
-        ends.add(np.zeros(1))
+        list_start.add(np.zeros(1))
+        total = 0
         for first in range(0, len(log), RANGES):
             some = order[first : first + RANGES]
             keys = take_ranges(log.keystroke_start, some)
@@ -243,12 +244,12 @@ class Replay:
             prefix.add(log.prefix[keys])
             log.let_go()
             lengths = log.list_start[keys + 1] - log.list_start[keys]
-            ends.add(total + np.cumsum(lengths))
+            list_start.add(total + np.cumsum(lengths))
             total += int(lengths.sum())
             log.let_go()
             shown.add(self._numbers[log.shown[take_ranges(lists, some)]])
             log.let_go()
-        return Typed(start, at.values(), prefix.values(), ends.values(), shown.values())
+        return Typed(start, at.values(), prefix.values(), list_start.values(), shown.values())
 
     @cached_property
     def _prefix_texts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -307,13 +308,15 @@ class Replay:
     def runs(self, keystrokes: np.ndarray, size: int) -> list[Run]:
         """Cut keystrokes into runs of whole users, which follow one another, of some `size` each.
 
-        `moments` of one run after the other are those of all keystrokes.
+        A user's keystrokes are not parted, so that a run may be longer. `moments` of one run after
+        the other are those of all keystrokes.
         """
         owner = np.searchsorted(self.log.keystroke_start, keystrokes, side="right") - 1
         user = self.log.user[owner]
         by_user = keystrokes[np.argsort(user, kind="stable")]
         start = np.zeros(len(self.log.users) + 1, np.int64)
         np.cumsum(np.bincount(user, minlength=len(self.log.users)), out=start[1:])
+        # Before each user who is the first to begin in another block of that size.
         cuts = np.flatnonzero(np.diff(start[:-1] // size)) + 1
         cuts = cuts[start[cuts] < len(keystrokes)]  # no run without a keystroke
         bounds = [0, *cuts.tolist(), len(self.log.users)]
