@@ -309,9 +309,8 @@ def composition_tables(
         runs,
         memory,
         "Every row is checked, the log is replayed, and a box learns from implicit feedback "
-        "(`telic completion fit`): reading, choosing and fitting. In memory, too, a long log is "
-        "learned from in chunks of users; what these chose stays in memory there, and so does "
-        "what is long of the log.",
+        "(`telic completion fit`). In memory, too, a long log is learned from in chunks of users, "
+        "but what these chose among, and what is long of the log, stays in memory.",
     )
     (folder / TYPED).unlink()
 

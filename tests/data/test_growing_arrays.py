@@ -1,3 +1,4 @@
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telic.data.growing_arrays import Growing, GrowingFile, let_go, trim
+from telic.errors import JobError
+from telic.scale.arrays import store_arrays
 
 
 def resident(kind):
@@ -59,3 +62,16 @@ def test_freed_memory_is_given_back():
     trim()
     assert before - resident("RssAnon") > 0.9 * 1000 * (1 << 16)
     assert len(last) == 1000
+
+
+def test_a_full_disk_is_named(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, hard))
+    try:
+        with pytest.raises(JobError, match=f"the disk is full where {tmp_path} is. Make room"):
+            GrowingFile(tmp_path, np.int64).add(np.zeros(1 << 14))
+        with pytest.raises(JobError, match=f"the disk is full where {tmp_path} is. Make room"):
+            store_arrays(tmp_path, {"x": np.zeros(1 << 14)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not [*tmp_path.iterdir()]

@@ -16,10 +16,29 @@ from telic.data.own_outputs import (
     refuse_unwritable,
     remember,
 )
-from telic.errors import InputError
+from telic.errors import InputError, JobError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a system says that has no room for a file."""
+
+
+@contextmanager
+def telling_if_full(folder: Path) -> Iterator[None]:
+    """Say where the disk is full, if writing there fails for want of room.
+
+    Raises
+    ------
+    JobError
+    """
+    try:
+        yield
+    except OSError as error:
+        # NumPy says how many numbers it wrote, and gives no number of an error.
+        if error.errno is not None and error.errno not in FULL:
+            raise
+        raise JobError(
+            f"the disk is full where {folder} is. Make room, or put the job's folder elsewhere."
+        ) from None
 
 
 @contextmanager

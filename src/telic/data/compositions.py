@@ -99,6 +99,7 @@ class CompositionLog:
     def let_go(self) -> None:
         """Give back what memory holds of columns that lie in files."""
         let_go(self.at, self.prefix, self.list_start, self.shown)
+        let_go(self.installed_app, self.daily_opens, self.opened_app, self.opened_at)
 
 
 def read_compositions(

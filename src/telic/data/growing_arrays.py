@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from telic.data.atomic_writes import telling_if_full
+
 
 class Growing:
     """An array that grows in place: a list of parts would be held beside what is made of them."""
@@ -39,13 +41,15 @@ class GrowingFile:
     """
 
     def __init__(self, folder: Path, kind: Any) -> None:
-        self._file, self._kind = tempfile.TemporaryFile(dir=folder), np.dtype(kind)  # noqa: SIM115
+        self._folder, self._kind = folder, np.dtype(kind)
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._size = 0
 
     def add(self, values: np.ndarray) -> None:
         """Add values at the end."""
-        np.asarray(values, self._kind).tofile(self._file)
+        with telling_if_full(self._folder):
+            np.asarray(values, self._kind).tofile(self._file)
         self._size += len(values)
 
     def values(self, mode: Any = "c") -> np.ndarray:
@@ -68,7 +72,7 @@ def let_go(*arrays: np.ndarray) -> None:
         base: Any = array
         while isinstance(base, np.ndarray):
             base = base.base
-        if isinstance(base, mmap.mmap):
+        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             base.madvise(mmap.MADV_DONTNEED)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from telic.data.atomic_writes import telling_if_full
 from telic.data.object_storage import Place, fetched
 from telic.errors import InputError
 from telic.scale.job_folder import placed, sweep
@@ -85,6 +86,8 @@ def store_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
     ------
     InputError
         If another job's array is there.
+    JobError
+        If the disk is full.
     """
     folder.mkdir(parents=True, exist_ok=True)
     sweep(folder)
@@ -97,7 +100,11 @@ def store_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
                     f"{folder}: holds another job's arrays. Choose another folder, or remove it."
                 )
         else:
-            with placed(file) as temporary, temporary.open("wb") as stream:
+            with (
+                telling_if_full(folder),
+                placed(file) as temporary,
+                temporary.open("wb") as stream,
+            ):
                 np.save(stream, array, allow_pickle=False)
 
 

@@ -83,8 +83,6 @@ LEFT_OUT = {
     "001: confusion matrices": _DRAWING,
     **dict.fromkeys(("Table 2.1", "Table 2.2", "Table 3.4"), _NOTATION),
     "Table 4.1": "the text at hand has lost its numbers",
-    "Table 6.2": "job titles, locations, services and procedures, which the simulated hospital has "
-    "not; its diagnoses are grouped from the start",
     "Figure 6.1": "no printed numbers, and class sizes calibrated the simulator; drawn on chapter "
     "6's page",
     "001: sets of the first comparison": "sizes of public sets: no result",

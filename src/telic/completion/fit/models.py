@@ -371,7 +371,7 @@ class _Parts:
         With `walk`, a user's stand in the order in which they were submitted, else in that in which
         they began. Behind the choices, their rows among all, and the compositions of these.
         """
-        pieces: StoredChoices | list[Choices] = StoredChoices(work) if executor else []
+        pieces: StoredChoices | list[Choices] = [] if executor is None else StoredChoices(work)
         rows, compositions, before = [], [], 0
         for users, (moments, features) in self._kept or self._chunks():
             if walk:

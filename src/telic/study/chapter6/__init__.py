@@ -9,7 +9,7 @@ from telic.data.data_sets import data_folder
 from telic.errors import InputError
 from telic.report import Report
 from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
-from telic.study.chapter6.calibration import counts, knob, naive_contrast
+from telic.study.chapter6.calibration import counts, diagnoses, knob, naive_contrast
 from telic.study.chapter6.dblp import held_out
 from telic.study.chapter6.figures import class_sizes_figure
 from telic.study.chapter6.hospital import found_in
@@ -26,6 +26,7 @@ from telic.study.chapter6.tables import (
     knob_table,
     paths_table,
     recognition_tables,
+    records_table,
     recovery_tables,
     shuffled_table,
     snooping_table,
@@ -144,8 +145,9 @@ def _tables(
 
     # The number of threads does not change a result, so it does not tell steps apart.
     found = partial(found_in, threads=threads)
-    page.section("Calibration: Table 6.1, Section 6.2")
+    page.section("Calibration: Tables 6.1 and 6.2, Section 6.2")
     page.table(counts_table(do("Table 6.1", counts)))
+    page.table(records_table(do("Table 6.2", diagnoses)))
     page.table(contrast_table(do("Section 6.2", naive_contrast)))
     lda = do("LDA", found)
     n_topics = lda["details"]["n_topics"]

@@ -25,6 +25,14 @@ def counts(*, scale: float, seed: int) -> dict[str, int]:
     }
 
 
+def diagnoses(*, scale: float, seed: int) -> dict[str, int]:
+    """Table 6.2: how many diagnoses the records hold, which are groups from the start."""
+    log, _ = hospital(scale, seed)
+    assert log.fine is not None
+    opened = {"fine-grained": log.fine, "general": log.user_diagnosis()}
+    return {view: int((one.sum(axis=0) > 0).sum()) for view, one in opened.items()}
+
+
 def naive_contrast(*, scale: float, seed: int) -> dict[str, Any]:
     """Section 6.2: F1 of a specialty that is easy to recognise and of one that is hard.
 

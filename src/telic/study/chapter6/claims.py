@@ -10,6 +10,7 @@ from telic.study.chapter6.published import (
     PUBLISHED_CONTRAST,
     PUBLISHED_COUNTS,
     PUBLISHED_FINE_COUNTS,
+    PUBLISHED_RECORDS,
     PUBLISHED_TOPICS,
     recognition_scores,
 )
@@ -137,6 +138,14 @@ CLAIMS = (
         NotTestable(f"{PUBLISHED_COUNTS['accesses']:,} accesses", f"they {_CALIBRATED}"),
     ),
     Claim(
+        "Table 6.2",
+        "the records' job titles, locations, services, diagnoses and procedures",
+        NotTestable(
+            f"{PUBLISHED_RECORDS['diagnoses']['general']:,} diagnoses",
+            "the simulated hospital has diagnoses alone, grouped from the start",
+        ),
+    ),
+    Claim(
         "Section 6.2",
         "the naive classifier recognises urologists better than anesthesiologists",
         Cases(1, 1),
@@ -209,6 +218,10 @@ def _count(tables: Tables, what: str, column: str) -> float | None:
     return tables.row("Table 6.1 and", **{"": what})["simulated"]
 
 
+def _records(tables: Tables, what: str, view: str) -> float | None:
+    return tables.row("Table 6.2", **{"": what})[f"{view}, simulated"]
+
+
 def _f1(tables: Tables, name: str, classifier: str) -> float | None:
     rows = tables.rows("Section 6.2 (calibration)", **{"class": name})
     own = (row["F1 simulated"] for row in rows if row["classifier"].startswith(classifier))
@@ -224,6 +237,18 @@ PRINTED = (
         {(what, "general"): n for what, n in PUBLISHED_COUNTS.items()}
         | {(what, "fine-grained"): n for what, n in PUBLISHED_FINE_COUNTS.items()},
         _count,
+    ),
+    Printed(
+        ("Table 6.2",),
+        "Table 6.2: the patient records (ours simulated, diagnoses grouped)",
+        "",
+        ",",
+        {
+            (what, view): n
+            for what, by_view in PUBLISHED_RECORDS.items()
+            for view, n in by_view.items()
+        },
+        _records,
     ),
     Printed(
         ("Section 6.2",),

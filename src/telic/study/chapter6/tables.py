@@ -11,7 +11,12 @@ from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
 from telic.specialty.recognition.recognise import MIN_CLASS
 from telic.specialty.recognition.shuffled_control import DE_FACTO
 from telic.specialty.report.tables import CAUGHT, caught_rows
-from telic.study.chapter6.published import PUBLISHED_CONTRAST, PUBLISHED_COUNTS, recognition_scores
+from telic.study.chapter6.published import (
+    PUBLISHED_CONTRAST,
+    PUBLISHED_COUNTS,
+    PUBLISHED_RECORDS,
+    recognition_scores,
+)
 
 Found = dict[str, Any]
 PERCENT = "100 .1f"
@@ -28,6 +33,25 @@ def counts_table(counts: dict[str, int]) -> Table:
         "Table 6.1 and the CCS codes of Section 6.3 (calibration)",
         {"": "", "simulated": ",", "published": ","},
         [[name, count, PUBLISHED_COUNTS[name]] for name, count in counts.items()],
+    )
+
+
+def records_table(diagnoses: dict[str, int]) -> Table:
+    """Return Table 6.2."""
+    rows: list[list[str | int | None]] = []
+    for what, published in PUBLISHED_RECORDS.items():
+        ours = diagnoses if what == "diagnoses" else {}
+        rows.append([what])
+        for view in diagnoses:
+            rows[-1] += [ours.get(view), published[view]]
+    columns = [f"{view}, {whose}" for view in diagnoses for whose in ("simulated", "published")]
+    return Table(
+        "Table 6.2: the patient records",
+        {"": ""} | dict.fromkeys(columns, ","),
+        rows,
+        "The simulated hospital has no job titles, locations, services or procedures, and its "
+        "diagnoses are groups from the start, those that users opened; the published ones are "
+        "counted before they were grouped.",
     )
 
 
