@@ -216,7 +216,9 @@ def test_a_worker_killed_ten_times_changes_nothing(mortal, workload, tmp_path, m
         found, reports = made(dask, "undisturbed")
     assert found == expected
     tasks = sum(facts["attempts"] for facts in reports)
-    assert tasks == sum(facts["partitions"] for facts in reports)
+    # The step size that was best is walked with once more: its pieces lie there already.
+    kept = sum(facts["kept from an earlier run"] for facts in reports)
+    assert tasks == sum(facts["partitions"] for facts in reports) - kept
     for kill in range(KILLS):
         last = kill * tasks // KILLS
         for number in range(last):
