@@ -8,7 +8,11 @@ from telic.errors import InputError
 def test_a_labelled_set_is_read_from_where_it_is_said_to_lie(tmp_path, monkeypatch):
     monkeypatch.setenv("TELIC_DATA", str(tmp_path))
     assert data_folder() == tmp_path
-    assert data_folder("/elsewhere").name == "elsewhere"
+    given = tmp_path / "given"
+    with pytest.raises(InputError, match=r"given: no such folder. Expected one that holds ml"):
+        data_folder(given)
+    given.mkdir()
+    assert data_folder(given) == given
     with pytest.raises(InputError, match=r"toy.npz not found. Set TELIC_DATA"):
         labelled_set("toy")
     (tmp_path / "ml").mkdir()

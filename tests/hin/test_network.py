@@ -377,6 +377,14 @@ def test_tables_that_do_not_make_a_network_are_refused(nodes, links, message):
         network_from_arrays(Schema.parse(USERS), nodes, given)
 
 
+def test_what_is_in_no_schema_is_refused_and_not_left_out():
+    users, links = {"user": {"id": [1, 2]}}, {"follow": [[1], [2]]}
+    with pytest.raises(InputError, match=r"no link type is called 'folow'. Link types are .'foll"):
+        network_from_arrays(Schema.parse(USERS), users, links | {"folow": [[1], [2]]})
+    with pytest.raises(InputError, match=r"node type 'post' does not exist. Node types are .'user"):
+        network_from_arrays(Schema.parse(USERS), users | {"post": {"id": [1]}}, links)
+
+
 def test_attributes_are_columns_of_plain_values():
     schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
     with pytest.raises(InputError, match="attribute 'yob' of the schema is no column"):

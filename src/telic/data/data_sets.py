@@ -24,7 +24,14 @@ def data_folder(given: str | Path | None = None) -> Path:
     """Return the folder of data sets: `given`, or the environment's TELIC_DATA, or beside telic's.
 
     It holds ``ml`` (labelled sets), ``hin`` (networks) and ``qac`` (query–app pairs).
+
+    Raises
+    ------
+    InputError
+        If `given` is no folder.
     """
+    if given is not None and not Path(given).is_dir():
+        raise InputError(f"{given}: no such folder. Expected one that holds ml, hin or qac.")
     beside = Path(__file__).parents[4] / "shared" / "data"
     return Path(given or os.environ.get("TELIC_DATA") or beside)
 

@@ -95,6 +95,8 @@ class Network:
 
 
 def _check_tables(schema: Schema, tables: Mapping[str, pa.Table]) -> None:
+    for name in tables:
+        check_node_type(schema, name)
     for name, attributes in schema.nodes.items():
         if name not in tables:
             raise InputError(f"node type {name!r}: its table is missing.")
@@ -175,6 +177,8 @@ def network_from_arrays(
         for name, table in nodes.items()
     }
     _check_tables(schema, tables)
+    for name in links:
+        schema.link(name)  # refuses what is in no schema
     network = Network(schema, tables, {})
     built = {}
     for link in schema.links:

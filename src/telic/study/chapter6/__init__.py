@@ -80,6 +80,7 @@ def study(
         raise InputError(f"pipeline is {pipeline!r}, expected {CHOSEN!r} or {PRINTED!r}.")
     if part not in PARTS:
         raise InputError(f"part {part!r} of chapter 6 does not exist. Parts are {[*PARTS]}.")
+    real = data_folder(data) / "hin"  # refused before hours of work, if it is none
     checks = CHECKS if part == "checks" else (part,)
     size = "of the" if scale == 1 else f"at {scale:g} of the"
     page = Report(
@@ -93,7 +94,7 @@ def study(
         "was fixed."
     )
     if part == "tables":
-        _tables(page, steps, {"scale": scale, "seed": seed}, threads, data, pipeline)
+        _tables(page, steps, {"scale": scale, "seed": seed}, threads, real, pipeline)
     if "recovery" in checks:
         _recovery(page, steps, scale, threads)
     if "diagnosis" in checks:
@@ -137,7 +138,7 @@ def _tables(
     steps: Steps,
     hospital: dict[str, Any],
     threads: int,
-    data: Path | None,
+    real: Path,
     pipeline: str,
 ) -> None:
     def do(name: str, make: Callable[..., Any], **settings: Any) -> Any:
@@ -180,13 +181,12 @@ def _tables(
     counted = do("alarms", alarms, found=lda)
     page.table(alarms_table(counted))
     page.table(snooping_table(counted))
-    folder = data_folder(data) / "hin"
     page.section("A real network: DBLP")
-    if (folder / "dblp4area_author_label.parquet").is_file():
+    if (real / "dblp4area_author_label.parquet").is_file():
         held = partial(held_out, threads=threads)
-        page.table(dblp_table(steps("DBLP", held, folder=folder, seed=hospital["seed"])))
+        page.table(dblp_table(steps("DBLP", held, folder=real, seed=hospital["seed"])))
     else:
-        page.note(f"DBLP is left out: {folder} does not hold it. Set TELIC_DATA.")
+        page.note(f"DBLP is left out: {real} does not hold it. Set TELIC_DATA.")
     sizes = do("class sizes", class_sizes)
     page.section("Figure 6.1: users per taxonomy code (simulated)")
     page.figure(class_sizes_figure(sizes), "Users per taxonomy code, the 100 most frequent.")
