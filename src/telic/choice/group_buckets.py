@@ -1,6 +1,7 @@
 """Work on groups by buckets of them on an engine; the choices lie in files that tasks map."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -121,12 +122,12 @@ def by_bucket(
 
 def _joined(files: Sequence[Path]) -> Arrays:
     """Join the arrays of files; those of one are in memory at a time, beside what they become."""
-    rows: dict[str, int] = {}
+    rows = Counter[str]()
     for file in files:
-        found = load_arrays(file)
-        rows = {name: rows.get(name, 0) + len(array) for name, array in found.items()}
+        rows.update({name: len(array) for name, array in load_arrays(file).items()})
     joined = {
-        name: np.empty((rows[name], *array.shape[1:]), array.dtype) for name, array in found.items()
+        name: np.empty((rows[name], *array.shape[1:]), array.dtype)
+        for name, array in load_arrays(files[0]).items()
     }
     used = dict.fromkeys(joined, 0)
     for file in files:

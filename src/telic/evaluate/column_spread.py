@@ -77,7 +77,8 @@ def deviations_of_blocks(blocks: Iterable[np.ndarray], d: int) -> np.ndarray:
     >>> deviations_of_blocks([np.array([[1.0], [3.0]]), np.array([[5.0]])], 1)
     array([1.63299316])
     """
-    sizes, means, spreads = [], [np.zeros(d)], [np.zeros(d)]
+    # A first block of no rows, so that there is something to add up where no block has any.
+    sizes, means, spreads = [0], [np.zeros(d)], [np.zeros(d)]
     largest = np.zeros(d)
     for rows in blocks:
         if len(rows):
@@ -87,10 +88,10 @@ def deviations_of_blocks(blocks: Iterable[np.ndarray], d: int) -> np.ndarray:
             spreads.append(unit * (rows / unit).std(axis=0))
             sizes.append(len(rows))
             largest = np.maximum(largest, top)
-    share = np.array([0, *sizes]) / max(sum(sizes), 1)
+    share = np.array(sizes) / max(sum(sizes), 1)
     unit = _power_of_two(largest)
     mean, spread = np.array(means) / unit, np.array(spreads) / unit
-    beside = mean - (share @ mean if len(sizes) > 1 else mean[-1])
+    beside = mean - (share @ mean if len(sizes) > 2 else mean[-1])
     pooled = unit * np.sqrt(share @ (spread**2 + beside**2))
     return np.where(pooled > ROUNDING * largest, pooled, 1.0)
 

@@ -1,6 +1,6 @@
 """Fit every completion model on a replayed log, one relevance score and protocol at a time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -256,13 +256,12 @@ def _ungated(
         scores = accuracy(*(lambda c, rows=rows: rows[log.user[c]] for rows in tables))
         return settings[int(np.argmax(scores))]
 
-    on: dict[str, Any] = {"executor": executor}
-    training, _, _ = taught.choices(design, protocol, executor, work and work / "training")
+    on: dict[str, Any] = {"executor": executor, "work": work and work / "training"}
+    training, _, _ = taught.choices(design, protocol, **on)
     if not len(groups_of(training)) or not groups_of(training)[-1]:
         # Nothing was ever suggested that somebody wanted: there is nothing to learn from.
         d = design.columns(np.empty((0, n, WIDTH)), np.empty((0, n))).shape[-1]
         return _untaught(replay, relevance, protocol, n=n, design=design, d=d)
-    on["work"] = work and work / "training"
     pooled = {
         l2: adaqac.unpersonalised(training, l2=l2, variant=protocol.pooling, **on)
         for l2 in protocol.l2
@@ -273,8 +272,8 @@ def _ungated(
     own = {l2: fit_groups(training, l2=l2, center=center, **on) for l2 in protocol.l2}
     best_own = best(protocol.l2, list(own.values()))
 
-    on["work"] = work and work / "walk"
-    choices, row, composition = walk.choices(design, protocol, executor, on["work"], walk=True)
+    walking: dict[str, Any] = {"executor": executor, "work": work and work / "walk"}
+    choices, row, composition = walk.choices(design, protocol, walk=True, **walking)
     walkers = log.user[composition]
     done = _done_before(replay, composition)
     walked = np.full(len(log), -1)
@@ -290,7 +289,7 @@ def _ungated(
             l2=protocol.online_l2(best_pooled),
             step_size=step,
             schedule=protocol.schedule,
-            **on,
+            **walking,
         )
 
     def ends_up(step: float) -> float:
@@ -344,7 +343,10 @@ class _Parts:
             self._kept = [*self._chunks()]
 
     def __iter__(self) -> Iterator[adaqac.Ranked]:
-        return (ranked for _, ranked in self._kept or self._chunks())
+        return (ranked for _, ranked in self._by_users())
+
+    def _by_users(self) -> Iterable[tuple[Users, adaqac.Ranked]]:
+        return self._kept or self._chunks()
 
     def _chunks(self) -> Iterator[tuple[Users, adaqac.Ranked]]:
         for run in self._runs:
@@ -373,7 +375,7 @@ class _Parts:
         """
         pieces: StoredChoices | list[Choices] = [] if executor is None else StoredChoices(work)
         rows, compositions, before = [], [], 0
-        for users, (moments, features) in self._kept or self._chunks():
+        for users, (moments, features) in self._by_users():
             if walk:
                 owner = self._replay.log.user[moments.composition]
                 order = np.lexsort((moments.composition, owner))
