@@ -47,12 +47,13 @@ def test_a_page_has_its_form_and_its_command(name, capsys, monkeypatch):
 
 def test_a_row_says_whether_it_meets_its_targets():
     runs = {
-        "count by DuckDB": Took(2.0, 0.0, 0),
-        "count in pieces": Took(3.2, 0.0, 2**30),
-        "users' weights, two threads": Took(2.0, 0.0, 0),
-        "users' weights, one worker process": Took(4.0, 0.0, 0),
-        "users' weights, two worker processes": Took(2.6, 0.0, 0),
-        "100 rounds, two worker processes": Took(5.5, 0.0, 0),
+        "count by DuckDB": Took(2.0, 0.0, 0, None),
+        "count in pieces": Took(3.2, 0.0, 2**30, None),
+        "users' weights, two threads": Took(2.0, 0.0, 0, None),
+        "users' weights, one worker process": Took(4.0, 0.0, 0, None),
+        "users' weights, two worker processes": Took(2.6, 0.0, 0, None),
+        "100 rounds, two worker processes": Took(5.5, 0.0, 0, None),
+        "fit all signals": Took(400.0, 310.0, 2**31, 1e-9),
     }
     assert {name: verdict(name, runs, "1GiB") for name in runs} == {
         "count by DuckDB": "",
@@ -62,6 +63,7 @@ def test_a_row_says_whether_it_meets_its_targets():
         "users' weights, two worker processes": "≤ 0.65 × users' weights, one worker process: met; "
         "≤ 1.3 × users' weights, two threads: met",
         "100 rounds, two worker processes": "≤ 5 s: missed (5.50)",
+        "fit all signals": "≤ 300 processor s: missed (310.00); ≤ 3 GiB: met",
     }
 
 

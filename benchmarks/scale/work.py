@@ -1,7 +1,8 @@
 """What the tables of `benchmarks.scale` time, each run as a process of its own.
 
 `python -m benchmarks.scale.work NAME FOLDER MEMORY` prints, as JSON, the seconds of the work
-without the interpreter's start, the processor seconds with it, and the most bytes resident.
+without the interpreter's start, the processor seconds with it, the most bytes resident, and what
+the work itself returns.
 """
 
 import functools
@@ -79,15 +80,14 @@ def write_choices(folder: Path, users: int, each: int = 40) -> None:
     np.savez(folder / CHOICES, x=x, chosen=chosen, group=each * np.arange(users + 1))
 
 
-def write_compositions(folder: Path, memory: str, compositions: str) -> None:
-    """Write the log of simulated typists of 50 compositions, by blocks of other people."""
-    from telic.simulate import simulate_typists
-    from telic.simulate.catalogue import read_catalogue
+def write_compositions(people: str, folder: Path, memory: str, compositions: str) -> None:
+    """Write the log of simulated people of 50 compositions, by blocks of other people."""
+    from telic import simulate
 
-    catalogue, writer = read_catalogue(), None
+    catalogue, writer = simulate.read_catalogue(), None
     for block, start in enumerate(range(0, int(compositions), 500_000)):
         users = min(500_000, int(compositions) - start) // 50
-        log = simulate_typists(catalogue, users=users, compositions=50, seed=block)
+        log = getattr(simulate, people)(catalogue, users=users, compositions=50, seed=block)
         for place, name in enumerate(log.column_names):
             if name in ("user", "composition"):
                 renamed = pc.binary_join_element_wise(f"{block}-", log[name], "")
@@ -108,6 +108,14 @@ def fit_in_memory(folder: Path, memory: str) -> None:
     from telic.completion import fit_files
 
     fit_files(folder / TYPED)
+
+
+def fit_signals(folder: Path, memory: str) -> float:
+    """Fit with all signals; return how far the weights may be above their optimum, relatively."""
+    from telic.completion import fit_files
+
+    fitted = fit_files(folder / TYPED, signals="all").signals.weights
+    return fitted.gap / fitted.objective
 
 
 def count_in_pieces(folder: Path, memory: str, address: str | None = None) -> None:
@@ -245,9 +253,11 @@ def risk_of_network(folder: Path, memory: str, address: str | None = None) -> No
 WORK = {
     "count in pieces": count_in_pieces,
     "count by DuckDB": count_by_duckdb,
-    "simulate typists": write_compositions,
+    "simulate typists": functools.partial(write_compositions, "simulate_typists"),
+    "simulate phones": functools.partial(write_compositions, "simulate_phones"),
     "fit compositions": fit_compositions,
     "fit compositions in memory": fit_in_memory,
+    "fit all signals": fit_signals,
     "read a design": read_design,
     "fit a design": fit_design,
     "AUC of a design": auc_of_design,
@@ -264,7 +274,7 @@ if __name__ == "__main__":
         import distributed  # noqa: F401 - who has a cluster has loaded it before there is work
 
     begun = time.perf_counter()
-    work()
+    found = work()
     wall = time.perf_counter() - begun
     # getrusage would tell of the parent, which was copied before this process became its own.
-    print(json.dumps([wall, sum(os.times()[:2]), round(megabytes("VmHWM") * 1e6)]))
+    print(json.dumps([wall, sum(os.times()[:2]), round(megabytes("VmHWM") * 1e6), found]))
