@@ -235,3 +235,16 @@ def test_what_signals_order_is_not_kept_for_the_next_who_asks(model):
         assert first[1]
         assert again[1] == first[1]
         assert service.app.desk._kept.bodies == {}
+
+
+@pytest.mark.browser
+def test_the_page_says_whether_what_is_passed_over_sinks(model, tmp_path, open_page):
+    box = Completer.load(model)
+    penalties = box.signals.weights.penalties | {"feedback": 1.0}
+    learned = replace(box.signals.weights, penalties=penalties)
+    fed_back = replace(box, signals=replace(box.signals, weights=learned))
+    for number, (each, told) in enumerate([(box, "moves nothing"), (fed_back, "sinks in the next")]):
+        with serving(each, Settings.beside(tmp_path / f"{number}", port=0)) as address:
+            page = open_page()
+            page.goto(address)
+            expect(page.locator("#hint")).to_contain_text(f"What you pass over {told}")

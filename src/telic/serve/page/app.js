@@ -294,7 +294,8 @@ if (about.model === "static") {
 }
 if (about.model === "signals") {
   $("tagline").textContent = "Suggestions while you type";
-  $("hint").textContent = "Your searches are remembered, and when they were. What you pass over moves nothing.";
+  const passedOver = about.feedback.includes("feedback") ? "sinks in the next list" : "moves nothing";
+  $("hint").textContent = `Your searches are remembered, and when they were. What you pass over ${passedOver}.`;
   introduction = $("summary").textContent = "Each suggestion has a relevance: how popular it is. Trends, the hour, your own searches and this session add to it.";
   for (const verb of ["raise", "lower"]) document.querySelector(`.swatch.${verb}s`).nextSibling.data = `signals ${verb}`;
 }
