@@ -137,4 +137,23 @@ def test_two_phones_on_the_page_differ_by_their_apps(visit):
     expect(lists[1].first).to_contain_text("1. soup")
     garden.click()
     expect(lists[0].first).to_contain_text("1. soup")
+    held = []
+
+    def hold(route):
+        if "garden" in route.request.post_data and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/suggest", hold)
+    garden.click()
+    with page.expect_response("**/suggest") as in_time:
+        garden.click()
+    in_time.value.finished()
+    with page.expect_response("**/suggest") as late:
+        held[0].continue_()
+    assert "garden" in late.value.request.post_data
+    late.value.finished()
+    page.wait_for_timeout(100)
+    expect(lists[0].first).to_contain_text("1. soup")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -243,7 +243,7 @@ def test_the_page_says_whether_what_is_passed_over_sinks(model, tmp_path, open_p
     penalties = box.signals.weights.penalties | {"feedback": 1.0}
     learned = replace(box.signals.weights, penalties=penalties)
     fed_back = replace(box, signals=replace(box.signals, weights=learned))
-    for number, (each, told) in enumerate([(box, "moves nothing"), (fed_back, "sinks in the next")]):
+    for number, (each, told) in enumerate([(box, "moves nothing"), (fed_back, "sinks in the")]):
         with serving(each, Settings.beside(tmp_path / f"{number}", port=0)) as address:
             page = open_page()
             page.goto(address)

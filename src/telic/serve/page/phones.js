@@ -34,7 +34,10 @@ function draw(id) {
   $(id).append(row("installed", "Installed"), row("opened", "Opened 2 minutes ago"), element("ol"));
 }
 
+const latest = {}; // phone → its last question: answers to earlier ones are too late
+
 async function suggest(id) {
+  const asked = latest[id] = {};
   const { installed, opened } = phones[id];
   const list = $(id).querySelector("ol");
   const typed = input.value;
@@ -49,7 +52,7 @@ async function suggest(id) {
     }),
   });
   const answer = await response.json();
-  if (typed !== input.value) return;
+  if (asked !== latest[id]) return;
   if (!response.ok) return list.replaceChildren(element("li", {}, answer.error.message));
   list.replaceChildren(...answer[4].suggestions.slice(0, 5).map((suggestion, i) => {
     const moved = suggestion.static_position - i - 1;
