@@ -319,7 +319,7 @@ def is_simulated(table: pa.Table) -> bool:
     return (table.schema.metadata or {}).get(SIMULATED, b"false").lower() == b"true"
 
 
-def groups_of(table: pa.Table) -> dict[str, tuple[list[str | None], np.ndarray]]:
+def group_columns(table: pa.Table) -> dict[str, tuple[list[str | None], np.ndarray]]:
     """Return the distinct values of each column of groups and the position of each row's."""
     found = {}
     for name in GROUPS:

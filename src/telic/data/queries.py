@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data.bad_rows import OnBadRow
-from telic.data.compositions import CompositionLog, groups_of
+from telic.data.compositions import CompositionLog, group_columns
 from telic.data.contracts import GROUPS, MAX_COUNT, MAX_TEXT, QUERIES
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import Pieces
@@ -109,7 +109,7 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
     at = one_chunk(table["at"]).cast(pa.int64()).to_numpy(zero_copy_only=False)
     listed = np.full(n, "user" not in table.column_names)
     return QueryLog(
-        queries, query, at, users, user, count, groups=groups_of(table), of_catalogue=listed
+        queries, query, at, users, user, count, groups=group_columns(table), of_catalogue=listed
     )
 
 

@@ -88,7 +88,7 @@ def columns_of(given: list[str] | None) -> dict[str, str]:
     return columns
 
 
-def groups_of(given: str, option: str) -> tuple[str, ...] | None:
+def signal_groups(given: str, option: str) -> tuple[str, ...] | None:
     """Read an option that names groups of signals, by commas; None for all that a log tells of."""
     from telic.completion.signals.groups import EVERY_GROUP
 
@@ -188,7 +188,7 @@ def fit(
                 executor=job.executor,
                 work=job.work,
                 skip_bad=skip_bad_partitions,
-                signals=None if signals is None else groups_of(signals, "--signals") or "all",
+                signals=None if signals is None else signal_groups(signals, "--signals") or "all",
                 session_gap=session_gap,
             )
         completer = edited(completer)

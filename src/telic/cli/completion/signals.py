@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from telic.cli.completion.fit import Column, columns_of, groups_of
+from telic.cli.completion.fit import Column, columns_of, signal_groups
 from telic.cli.completion.options import (
     Json,
     MinUsers,
@@ -70,7 +70,7 @@ def signals(
     from telic.completion.signals.report import SignalFindings
     from telic.data import check_output
 
-    chosen = groups_of(groups, "--groups")
+    chosen = signal_groups(groups, "--groups")
     for out, kind in ((report, "page"), (model, KIND)):
         if out is not None:
             check_output(out, kind=kind, reads=log, overwrite=overwrite)

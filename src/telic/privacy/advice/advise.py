@@ -23,15 +23,13 @@ from telic.privacy.advice.release_search import (
 from telic.privacy.anonymisers.coarsen import count_name
 from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
-from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.dehin import MAX_PAIRS, attack
 from telic.privacy.attacks.score import right
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import Risk, risks
 from telic.privacy.risk.views import farthest
 
 MAX_TRIED = 3000
-MAX_PAIRS = 300_000_000
-"""Pairs of users that the confirming attack compares at most."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ from telic.privacy.merged_types import Flat, flatten
 from telic.scale import Executor
 from telic.scale.job_folder import mapped_folder
 
+MAX_PAIRS = 300_000_000
+"""Pairs of users that an attack compares at most which reports and advice confirm by."""
 Refine = Callable[[CandidateSets, np.ndarray, DistanceLevel], tuple[np.ndarray, np.ndarray]]
 
 

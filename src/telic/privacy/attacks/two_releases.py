@@ -8,13 +8,10 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
-from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.dehin import MAX_PAIRS, attack
 from telic.privacy.attacks.score import right, same_ids
 from telic.privacy.risk.risks import Measures, measure
 from telic.privacy.risk.views import farthest
-
-MAX_PAIRS = 300_000_000
-"""Pairs of users that the attack compares at most."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from telic.errors import InputError
 from telic.evaluate.wilson import wilson_interval
 from telic.hin import Network, density
 from telic.privacy.adversary import Adversary, label_of
-from telic.privacy.advice.advise import MAX_PAIRS, Advice, advise
+from telic.privacy.advice.advise import Advice, advise
 from telic.privacy.attacks.attribute_inference import Inference, inference
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
-from telic.privacy.attacks.dehin import attack
+from telic.privacy.attacks.dehin import MAX_PAIRS, attack
 from telic.privacy.attacks.link_errors import EXACT, LinkErrors
 from telic.privacy.attacks.score import Score, same_ids, scores
 from telic.privacy.link_type_sets import sets_to_judge
