@@ -1,7 +1,6 @@
 """Work on groups by buckets of them on an engine; the choices lie in files that tasks map."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 
 from telic.choice.choices import Choices, pieces_of
 from telic.choice.factored_choices import FactoredChoices
-from telic.data.growing_arrays import trim
+from telic.data.growing_arrays import GrowingFile, trim
 from telic.scale.arrays import Arrays, load_arrays, map_array, save_arrays, store_arrays
 from telic.scale.executor import Executor
 from telic.scale.job_folder import identity, mapped_folder
@@ -115,26 +114,22 @@ def by_bucket(
         buckets += [Bucket(number, *ends, before) for ends in pairwise(bounds.tolist())]
         before += len(piece.group) - 1
     task = partial(_on_bucket, function, pieces.folder, tuple(files.items()))
-    found = _joined(answers(task, buckets, executor, pieces.folder))
+    found = _joined(answers(task, buckets, executor, pieces.folder), pieces.folder)
     trim()
     return found
 
 
-def _joined(files: Sequence[Path]) -> Arrays:
-    """Join the arrays of files; those of one are in memory at a time, beside what they become."""
-    rows = Counter[str]()
-    for file in files:
-        rows.update({name: len(array) for name, array in load_arrays(file).items()})
-    joined = {
-        name: np.empty((rows[name], *array.shape[1:]), array.dtype)
-        for name, array in load_arrays(files[0]).items()
-    }
-    used = dict.fromkeys(joined, 0)
+def _joined(files: Sequence[Path], folder: Path) -> Arrays:
+    """Join the arrays of files, one of which is in memory at a time, in a file of the same disk."""
+    joined: dict[str, GrowingFile] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for file in files:
         for name, array in load_arrays(file).items():
-            joined[name][used[name] : used[name] + len(array)] = array
-            used[name] += len(array)
-    return joined
+            if name not in joined:
+                joined[name] = GrowingFile(folder, array.dtype)
+                shapes[name] = -1, *array.shape[1:]
+            joined[name].add(array)
+    return {name: grown.values().reshape(shapes[name]) for name, grown in joined.items()}
 
 
 def _bounds(folder: Path, choices: Choices, pieces: int, executor: Executor) -> np.ndarray:

@@ -23,7 +23,7 @@ from telic.completion.learning.replayed_log import (
     RankedKeystrokes,
     Replay,
 )
-from telic.data.growing_arrays import trim
+from telic.data.growing_arrays import let_go, trim
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 from telic.evaluate.column_spread import deviations_of_blocks
 from telic.evaluate.reciprocal_rank import ranks_of, reciprocal_of
@@ -181,7 +181,9 @@ class Models:
     def before(self, compositions: np.ndarray) -> np.ndarray:
         """Return the online weights before some compositions; NaN before those of training."""
         rows = self.walked[compositions]
-        return np.where(rows[:, None] >= 0, self.online[rows], np.nan)
+        found = np.where(rows[:, None] >= 0, self.online[rows], np.nan)
+        let_go(self.online)
+        return found
 
     def reciprocal_ranks(
         self, replay: Replay, moments: RankedKeystrokes, *, gated: bool = True
@@ -296,7 +298,9 @@ def _ungated(
         weights, before, _ = path(step)
         row_of = np.zeros(len(log), int)
         row_of[composition] = before
-        return accuracy(lambda c: weights[row_of[c]])[0]
+        reached = accuracy(lambda c: weights[row_of[c]])[0]
+        let_go(weights)
+        return reached
 
     step_size = max(protocol.step_sizes, key=ends_up)
     online, walked[composition], latest = path(step_size)
@@ -467,7 +471,8 @@ def gates_of(replay: Replay, models: "Models | PhoneModels", static: str) -> dic
     user, length = map(np.concatenate, (users, lengths))
 
     def gate(model: str) -> Gate:
-        own, base = (reciprocal_of(np.concatenate(found[name])) for name in (model, static))
-        return Gate.fitted(own - base, user, length, len(replay.log.users))
+        pairs = zip(found[model], found[static], strict=True)
+        gain = np.concatenate([reciprocal_of(own) - reciprocal_of(base) for own, base in pairs])
+        return Gate.fitted(gain, user, length, len(replay.log.users))
 
     return {model: gate(model) for model in found if model != static}
