@@ -1,4 +1,5 @@
 import itertools
+import mmap
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from telic.choice import (
 )
 from telic.choice.choices import group_bounds
 from telic.choice.group_buckets import StoredChoices, _cut
+from telic.data.growing_arrays import let_go
 from telic.errors import InputError
 from telic.scale import Local
 
@@ -318,6 +320,21 @@ def test_no_group_is_nothing_to_learn_with_an_engine_too(tmp_path):
     assert fit_groups(nobody, l2=0.5, **on).shape == (0, 2)
     assert leave_one_group_out(nobody, np.zeros(2), l2=0.5, **on).shape == (0, 2)
     assert learn_online(nobody, np.zeros(2), step_size=0.1, **on).shape == (0, 2)
+
+
+def test_what_an_engine_learns_lies_in_a_file_and_may_be_let_go(tmp_path):
+    choices = random_choices(0)
+    alone = learn_online(choices, np.zeros(3), step_size=0.1)
+    path = learn_online(
+        choices, np.zeros(3), step_size=0.1, executor=Local(threads=1), work=tmp_path
+    )
+    within = path
+    while isinstance(within, np.ndarray):
+        within = within.base
+    assert isinstance(within, mmap.mmap)
+    for _ in range(2):
+        np.testing.assert_array_equal(path, alone)
+        let_go(path)  # which reads it from the file again
 
 
 def buckets_of(sizes, d, *, slots, piece):
