@@ -298,9 +298,13 @@ def _ungated(
         weights, before, _ = path(step)
         row_of = np.zeros(len(log), int)
         row_of[composition] = before
-        reached = accuracy(lambda c: weights[row_of[c]])[0]
-        let_go(weights)
-        return reached
+
+        def held_before(compositions: np.ndarray) -> np.ndarray:
+            found = weights[row_of[compositions]]
+            let_go(weights)
+            return found
+
+        return accuracy(held_before)[0]
 
     step_size = max(protocol.step_sizes, key=ends_up)
     online, walked[composition], latest = path(step_size)
