@@ -20,7 +20,7 @@ from telic.choice import (
     learn_online,
     leave_one_group_out,
 )
-from telic.choice.choices import group_bounds
+from telic.choice.choices import group_starts
 from telic.choice.group_buckets import StoredChoices, _cut
 from telic.data.growing_arrays import let_go
 from telic.errors import InputError
@@ -282,7 +282,7 @@ def test_pieces_of_choices_are_fitted_as_the_whole(ends, tmp_path, monkeypatch):
         group = whole.group[first : last + 1] - whole.group[first]
         pieces.append(Choices(own.x, own.offset, own.start, own.chosen, group))
         stored.append(pieces[-1])
-    np.testing.assert_array_equal(group_bounds(pieces), whole.group)
+    np.testing.assert_array_equal(group_starts(pieces), whole.group)
     assert len(stored) == len(ends)
     center = np.arange(12.0).reshape(4, 3)
     pooled = fit_pooled(whole, l2=0.5)

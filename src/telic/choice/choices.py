@@ -138,7 +138,7 @@ def pieces_of(choices: Choices | Sequence[Choices]) -> Sequence[Choices]:
     return pieces
 
 
-def group_bounds(choices: Choices | Sequence[Choices]) -> np.ndarray:
+def group_starts(choices: Choices | Sequence[Choices]) -> np.ndarray:
     """Return where each group begins among the choices of all pieces, int64 of shape (g + 1,)."""
     sizes = [np.diff(piece.group) for piece in pieces_of(choices)]
     return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from telic.choice import Choices, Elastic, FactoredChoices, fit_groups, fit_sdca
-from telic.choice.choices import group_bounds
+from telic.choice.choices import group_starts
 from telic.choice.group_buckets import StoredChoices
 from telic.completion.learning import adaqac
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
@@ -260,7 +260,7 @@ def _ungated(
 
     on: dict[str, Any] = {"executor": executor, "work": work and work / "training"}
     training, _, _ = taught.choices(design, protocol, **on)
-    if not len(group_bounds(training)) or not group_bounds(training)[-1]:
+    if not len(group_starts(training)) or not group_starts(training)[-1]:
         # Nothing was ever suggested that somebody wanted: there is nothing to learn from.
         d = design.columns(np.empty((0, n, WIDTH)), np.empty((0, n))).shape[-1]
         return _untaught(replay, relevance, protocol, n=n, design=design, d=d)
@@ -311,7 +311,7 @@ def _ungated(
     learned = np.zeros(len(composition) + 1, int)
     learned[row + 1] = 1
     steps = np.zeros(len(log), int)
-    group = group_bounds(choices)
+    group = group_starts(choices)
     steps[composition] = np.cumsum(learned)[done] - group[walkers]
 
     return Models(

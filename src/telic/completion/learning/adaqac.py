@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from telic.choice import Choices, fit_groups, fit_pooled, learn_online, leave_one_group_out
-from telic.choice.choices import group_bounds
+from telic.choice.choices import group_starts
 from telic.choice.online import Schedule, online_step, step_after
 from telic.completion.learning.relevance import Relevance, Scale
 from telic.completion.learning.replayed_log import RankedKeystrokes, Replay
@@ -298,7 +298,7 @@ def unpersonalised(
         everyone = fit_pooled(choices, l2=l2)
         return everyone, leave_one_group_out(choices, everyone, l2=l2, executor=executor, work=work)
     own = fit_groups(choices, l2=l2, executor=executor, work=work)
-    trained = np.diff(group_bounds(choices)) > 0
+    trained = np.diff(group_starts(choices)) > 0
     m = max(int(trained.sum()), 1)
     total = own[trained].sum(axis=0)
     others = np.maximum(m - trained, 1)[:, None]
@@ -360,5 +360,5 @@ def online(
     learned[row + 1] = 1
     learned_before = np.cumsum(learned)[np.arange(len(users)) if done is None else done]
     # `path` has one row more for every user that came before.
-    latest = path[group_bounds(choices)[1:] + np.arange(len(initial))]
+    latest = path[group_starts(choices)[1:] + np.arange(len(initial))]
     return path, learned_before + users, latest
