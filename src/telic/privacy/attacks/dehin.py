@@ -31,7 +31,7 @@ from telic.scale import Executor
 from telic.scale.job_folder import mapped_folder
 
 MAX_PAIRS = 300_000_000
-"""Pairs of users that an attack compares at most which reports and advice confirm by."""
+"""Pairs of users that are compared at most by an attack that confirms a report or an advice."""
 Refine = Callable[[CandidateSets, np.ndarray, DistanceLevel], tuple[np.ndarray, np.ndarray]]
 
 
