@@ -55,6 +55,7 @@ COMMANDS = {
     "study saturation": ["--out", "OUT"],
     "study shoppers": ["--out", "OUT"],
     "study drift": ["--out", "OUT"],
+    "study session-pairs": ["--out", "OUT"],
     "study amazonqac": ["--out", "OUT", "--data", "IN"],
     **{f"study chapter-{n}": ["--out", "OUT"] for n in (4, 5, 6, 7)},
     "study all": ["--out", "OUT"],

@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "measured"
 
 @pytest.mark.parametrize(
     "name",
-    [*(f"chapter-{i}" for i in range(2, 8)), "do-no-harm", "shoppers", "drift"],
+    [*(f"chapter-{i}" for i in range(2, 8)), "do-no-harm", "shoppers", "drift", "session-pairs"],
 )
 def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
     words = name.replace("chapter-", "chapter").replace("-", "_")
@@ -45,6 +45,8 @@ def test_a_command_has_every_setting_of_its_study_with_the_same_default(name):
         ("shoppers", "{users} shoppers with {compositions} compositions each, {seeds} logs"),
         ("drift", "{users} simulated searchers with {sessions} sessions each"),
         ("drift", "(telic.simulate.searchers), {seeds} logs of each world"),
+        ("session-pairs", "Each simulated user has {sessions} sessions"),
+        ("session-pairs", "8,000 users, log {seeds} | all that help"),
     ],
 )
 def test_a_page_is_made_with_the_defaults_of_its_command(name, stated):

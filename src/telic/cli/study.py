@@ -199,6 +199,16 @@ def drift(
     """A simulated year of change: what a box loses that is not fitted again each night."""
 
 
+@_command("session_pairs")
+def session_pairs(
+    sessions: Annotated[int, typer.Option(help="Sessions of each simulated user.", min=5)] = 40,
+    seeds: Annotated[int, typer.Option(help="Simulated logs of each world and size.", min=1)] = 3,
+    data: Data = None,
+    seed: Seed = 0,
+) -> None:
+    """A learned weight for each pair of queries in a session: what it adds to the signals."""
+
+
 @_command("amazonqac", reads=("data",))
 def amazonqac(
     data: Annotated[

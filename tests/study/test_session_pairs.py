@@ -1,0 +1,103 @@
+"""Weights for pairs of queries: the study finds what is there, and nothing where nothing is."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.held import hold, page
+
+from telic.choice import Elastic
+from telic.completion.signals import Searches
+from telic.completion.signals.log_split import COUNTED, LEARNED
+from telic.data.queries import QueryLog
+from telic.errors import InputError
+from telic.study import session_pairs
+from telic.study.session_pairs import BASES, PENALTIES, earlier_queries, with_pairs
+from telic.study.steps import Steps
+
+FIRST, THEN = ("red", "blue"), ("tea", "tee")
+MINUTE, HOUR = 60 * 1_000_000, 3600 * 1_000_000
+
+
+def sessions_of(users, each, *, caused, seed=0):
+    """Sessions of two queries; the second is equally often either of two that begin alike."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(2, size=(users, each))
+    then = 2 + (first if caused else rng.integers(2, size=first.shape))
+    at = 2 * HOUR * np.arange(users * each).reshape(each, users).T + rng.integers(MINUTE)
+    return QueryLog(
+        [*FIRST, *THEN],
+        np.stack([first, then], axis=2).ravel().astype(np.int32),
+        np.stack([at, at + MINUTE], axis=2).ravel(),
+        [f"u{user}" for user in range(users)],
+        np.repeat(np.arange(users), 2 * each).astype(np.int32),
+        np.ones(2 * users * each),
+    )
+
+
+@pytest.mark.parametrize("caused", [True, False])
+def test_weights_gain_where_a_query_causes_the_next_and_only_there(caused):
+    found = with_pairs(Searches(sessions_of(40, 12, caused=caused), min_users=2))
+    assert [row["model"] for row in found] == list(BASES)
+    assert all(Elastic(row["l1"], row["l2"]) in PENALTIES for row in found)
+    alone = found[0]
+    assert alone["choices"] > 0
+    if caused:
+        assert alone["low"] > 0
+        assert alone["difference"] > 0.05
+    else:
+        assert alone["low"] <= 0
+        assert abs(alone["difference"]) < 0.05
+
+
+def test_the_penalty_is_that_which_gains_most(monkeypatch):
+    monkeypatch.setattr(session_pairs, "PENALTIES", [Elastic(10, 1), Elastic(1e-6, 1e-4)])
+    found = with_pairs(Searches(sessions_of(40, 12, caused=True), min_users=2))
+    assert (found[0]["l1"], found[0]["l2"]) == (1e-6, 1e-4)
+    assert found[0]["weights"] > 0
+
+
+def test_pairs_are_counted_until_penalties_are_chosen():
+    searches = Searches(sessions_of(40, 12, caused=True), min_users=2)
+    red, tee = (searches.index.find(query) for query in ("red", "tee"))
+    searches.query[(searches.part == LEARNED) & (searches.query == tee)] = red
+    pairs = {
+        (searches.query[searches.before[e]], searches.query[e], searches.part[e])
+        for e in np.flatnonzero(searches.before >= 0)
+    }
+    wanted = {p * len(searches.index) + q for p, q, part in pairs if part in (COUNTED, LEARNED)}
+    assert len(wanted) > len({(p, q) for p, q, part in pairs if part == COUNTED})
+    assert set(session_pairs._counted(searches).tolist()) == wanted
+
+
+def test_a_query_before_another_counts_once():
+    searches = Searches(sessions_of(40, 12, caused=True), min_users=2)
+    later = np.flatnonzero(searches.before >= 0)
+    found = earlier_queries(searches, later)
+    assert (found[:, 0] == searches.query[searches.before[later]]).all()
+    assert (found[:, 1:] == -1).all()
+    again = Searches(sessions_of(2, 40, caused=True), min_users=1, session_gap=24 * 60)
+    for before in earlier_queries(again, np.arange(len(again))):
+        there = before[before >= 0]
+        assert len(np.unique(there)) == len(there)
+
+
+def test_the_page_says_the_least_and_the_most_that_is_gained(tmp_path, monkeypatch):
+    (tmp_path / "qac").mkdir()
+    (tmp_path / "qac" / "unimobile_queries.parquet").touch()
+
+    def steps(name, made, *, seed, **options):
+        gain = -0.001 if made is session_pairs.real else 1e-6 * options["users"] + 1e-4 * seed
+        fitted = {"choices": 9, "weights": 4, "l1": 1e-6, "l2": 1e-4, "mrr": 0.4}
+        gained = {"difference": gain, "low": gain - 0.001, "high": gain + 0.001}
+        return [{"model": base} | fitted | gained for base in BASES]
+
+    report = session_pairs.study(steps, seeds=2, data=tmp_path)
+    hold(Path(__file__).parent / "pages" / "session-pairs.jsonl", page(report))
+    assert "between −0.10 and +0.83 points" in report.markdown()
+    assert "on 9 logs, of which 8 are simulated" in report.markdown()
+
+
+def test_at_least_one_log_of_each_kind_is_asked_for():
+    with pytest.raises(InputError, match="at least 1"):
+        session_pairs.study(Steps(), seeds=0)
