@@ -8,7 +8,7 @@ from tests.held import hold, page
 
 from telic.choice import Elastic
 from telic.completion.signals import Searches
-from telic.completion.signals.log_split import COUNTED, LEARNED
+from telic.completion.signals.log_split import LEARNED
 from telic.data.queries import QueryLog
 from telic.errors import InputError
 from telic.study import session_pairs
@@ -57,17 +57,23 @@ def test_the_penalty_is_that_which_gains_most(monkeypatch):
     assert found[0]["weights"] > 0
 
 
-def test_pairs_are_counted_until_penalties_are_chosen():
+def test_pairs_are_counted_before_anything_is_learned():
     searches = Searches(sessions_of(40, 12, caused=True), min_users=2)
     red, tee = (searches.index.find(query) for query in ("red", "tee"))
-    searches.query[(searches.part == LEARNED) & (searches.query == tee)] = red
+    learned = searches.part == LEARNED
+    searches.query[learned & (searches.query == tee)] = red
     pairs = {
-        (searches.query[searches.before[e]], searches.query[e], searches.part[e])
-        for e in np.flatnonzero(searches.before >= 0)
+        searches.query[searches.before[e]] * len(searches.index) + searches.query[e]: searches.at[e]
+        for e in np.flatnonzero(searches.before >= 0)[::-1]
     }
-    wanted = {p * len(searches.index) + q for p, q, part in pairs if part in (COUNTED, LEARNED)}
-    assert len(wanted) > len({(p, q) for p, q, part in pairs if part == COUNTED})
+    wanted = {pair for pair, first in pairs.items() if first < searches.at[learned].min()}
+    assert 0 < len(wanted) < len(pairs)
     assert set(session_pairs._counted(searches).tolist()) == wanted
+
+
+def test_a_log_without_sessions_is_refused():
+    with pytest.raises(InputError, match="no query of the log follows another"):
+        with_pairs(Searches(sessions_of(40, 12, caused=True), min_users=2, session_gap=0.001))
 
 
 def test_a_query_before_another_counts_once():
@@ -94,8 +100,10 @@ def test_the_page_says_the_least_and_the_most_that_is_gained(tmp_path, monkeypat
 
     report = session_pairs.study(steps, seeds=2, data=tmp_path)
     hold(Path(__file__).parent / "pages" / "session-pairs.jsonl", page(report))
-    assert "between −0.10 and +0.83 points" in report.markdown()
-    assert "on 9 logs, of which 8 are simulated" in report.markdown()
+    text = report.markdown()
+    assert "adds between +0.06 and +0.83 points" in text
+    assert "on 8 simulated logs; their intervals lie within −0.04 and +0.93." in text
+    assert "too few submissions with such a pair (9)" in text
 
 
 def test_at_least_one_log_of_each_kind_is_asked_for():

@@ -16,11 +16,10 @@ from telic.choice import Elastic, FactoredChoices, fit_sdca
 from telic.completion.signals import Searches, models_of
 from telic.completion.signals.counts import CONTEXT
 from telic.completion.signals.evaluation import ALL, MOST_TESTED, compared
-from telic.completion.signals.log_split import CHOSEN, COUNTED, LEARNED, TESTED
+from telic.completion.signals.log_split import CHOSEN, LEARNED, TESTED
 from telic.completion.signals.sweep import RankedPrefixes, every_prefix, one_prefix, walk
 from telic.completion.signals.weights import (
     MOST_CHOSEN,
-    MOST_LEARNED,
     SHOWN,
     SignalWeights,
     some_of,
@@ -28,15 +27,19 @@ from telic.completion.signals.weights import (
 from telic.errors import InputError
 from telic.evaluate import reciprocal_ranks
 from telic.report import Report, Table
+from telic.report.table import shown
 from telic.simulate.searchers import Causes, searchers
 from telic.study.signals import FIRST_SEED
 from telic.study.signals.experiments import WITHOUT
 from telic.study.signals.real_logs import UNIMOBILE, UNIMOBILE_GROUPS, real_file, unimobile
 from telic.study.steps import SPREAD, Steps, each_log
 
-PENALTIES = [Elastic(l1, l2) for l1 in (1e-6, 1e-5, 1e-4) for l2 in (1e-4, 1e-3, 1e-2)]
+PENALTIES = [Elastic(l1, l2) for l1 in (1e-6, 1e-5, 1e-4) for l2 in (1e-5, 1e-4, 1e-3, 1e-2)]
+LESSONS = 1_000_000
+"""Submissions to learn from at most: weights of pairs are many, unlike those of signals."""
 BASES = "popularity", "+ session", ALL
 """Models that the weights of pairs are added to."""
+REAL = "UniMobile (real)"
 WORLDS = {"no sessions": (1_500,), "all causes": (400, 1_500, 8_000)}
 """Simulated users of each log: where sessions cause nothing, and where they do."""
 _Found = list[dict[str, Any]]
@@ -62,7 +65,7 @@ def study(
     if seeds < 1:
         raise InputError(f"seeds is {seeds}, expected at least 1.")
     file = real_file(UNIMOBILE, data)
-    found = {"UniMobile (real)": steps("UniMobile (real)", real, file=file, seed=seed)}
+    found = {REAL: steps(REAL, real, file=file, seed=seed)}
     for world, sizes in WORLDS.items():
         for users in sizes:
             logs = f"simulated, {world}, {users:,} users"
@@ -75,8 +78,8 @@ def study(
         "are two signals of the group session. Here each pair that was counted also gets a weight "
         "of its own, as AppAware has one for each query and app, learned by the same dual ascent. "
         f"It is added to a model that stays as it is. Each of {len(PENALTIES)} penalties is tried "
-        "on the users to choose by; the best one is tested on other users, later in time. Beside "
-        "popularity alone the weights stand in for the whole group: what they gain there says that "
+        "on later submissions of the same users; the best one is tested on other users. Beside "
+        "popularity alone the weights replace the group session: what they gain there says that "
         "they can be learned. Where sessions cause nothing, nothing can be gained. Each simulated "
         f"user has {sessions} sessions (telic.simulate.searchers)."
     )
@@ -85,18 +88,23 @@ def study(
 
 
 def _sentence(found: dict[str, _Found]) -> str:
-    gains = [one["difference"] for rows in found.values() for one in rows if one["model"] == ALL]
-    least, most = (f"{100 * gain:+.2f}".replace("-", "\N{MINUS SIGN}") for gain in _ends(gains))
+    gains = [
+        [row[end] for row in rows if row["model"] == ALL for end in ("difference", "low", "high")]
+        for log, rows in found.items()
+        if log != REAL
+    ]
+    difference, low, high = np.transpose(gains)
+    ends = (difference.min(), difference.max(), low.min(), high.max())
+    least, most, lowest, highest = (shown(float(end), "100 +.2f") for end in ends)
+    (pairs,) = {row["choices"] for row in found[REAL] if row["model"] == ALL}
     return (
-        "What a learned weight for each pair of queries in a session adds to the signals: between "
-        f"{least} and {most} points of mean reciprocal rank beside all signals that help, on "
-        f"{len(gains)} logs, of which {len(gains) - 1} are simulated. telic counts such pairs, and "
-        "has no weights for them."
+        "What a learned weight for each pair of queries in a session adds to the signals. Beside "
+        f"all signals that help, it adds between {least} and {most} points of mean reciprocal rank "
+        f"on {len(gains)} simulated logs; their intervals lie within {lowest} and {highest}. "
+        "UniMobile, the one real log with sessions at hand, says nothing: it has too few "
+        f"submissions with such a pair ({pairs}). telic counts such pairs, and has no weights for "
+        "them."
     )
-
-
-def _ends(values: Sequence[float]) -> tuple[float, float]:
-    return min(values), max(values)
 
 
 def _table(found: dict[str, _Found]) -> Table:
@@ -116,7 +124,7 @@ def _table(found: dict[str, _Found]) -> Table:
         records,
         columns,
         "Differences are means over users, with 95 % intervals. “Learned from” are the submissions "
-        f"with such a pair among their candidates, of {MOST_LEARNED:,} at most that are drawn; "
+        f"with such a pair among their candidates, of {LESSONS:,} at most; "
         "“weights” are those that are not 0.",
     )
 
@@ -136,7 +144,7 @@ def simulated(*, world: str, users: int, sessions: int, seed: int) -> _Found:
 def with_pairs(searches: Searches, groups: Sequence[str] | None = None) -> _Found:
     """Return, for each of the models `BASES`, how well it ranks without and with the weights."""
     models = models_of(searches, groups)
-    learned = list(_moments(searches, LEARNED, MOST_LEARNED))
+    learned = list(_moments(searches, LEARNED, LESSONS))
     chosen = list(_moments(searches, CHOSEN, MOST_CHOSEN))
     tested = list(_moments(searches, TESTED, MOST_TESTED))
     unit = searches.unit[np.concatenate([piece.event for piece in tested])]
@@ -192,11 +200,17 @@ def _pairs_of(searches: Searches, piece: RankedPrefixes) -> np.ndarray:
 
 
 def _counted(searches: Searches) -> np.ndarray:
-    """Return the pairs that followed one another before penalties are chosen, ascending."""
-    events = np.flatnonzero(np.isin(searches.part, (COUNTED, LEARNED)))
+    """Return the pairs that followed one another before there is anything to learn, ascending.
+
+    Were those that are learned from among them, the query that was submitted would always have a
+    weight, and another candidate perhaps none.
+    """
+    events = np.flatnonzero(searches.at < searches.at[searches.part == LEARNED].min())
     before = earlier_queries(searches, events)
-    pairs = before * len(searches.index) + searches.query[events][:, None]
-    return np.unique(pairs[before >= 0])
+    pairs = np.unique((before * len(searches.index) + searches.query[events][:, None])[before >= 0])
+    if not len(pairs):
+        raise InputError("no query of the log follows another in a session, so no pair is counted.")
+    return pairs
 
 
 def _places(pairs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
