@@ -6,9 +6,9 @@ by stochastic dual coordinate ascent on (3.3.5) of [Zhang2017]. Pairs that were 
 none, so that what is held grows with the log, not with the square of its queries.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +20,11 @@ from telic.completion.signals.log_split import CHOSEN, LEARNED, TESTED
 from telic.completion.signals.sweep import RankedPrefixes, every_prefix, one_prefix, walk
 from telic.completion.signals.weights import (
     MOST_CHOSEN,
-    SHOWN,
     SignalWeights,
+    shown_ranks,
     some_of,
 )
 from telic.errors import InputError
-from telic.evaluate import reciprocal_ranks
 from telic.report import Report, Table
 from telic.report.table import shown
 from telic.simulate.searchers import Causes, searchers
@@ -88,22 +87,21 @@ def study(
 
 
 def _sentence(found: dict[str, _Found]) -> str:
-    gains = [
-        [row[end] for row in rows if row["model"] == ALL for end in ("difference", "low", "high")]
-        for log, rows in found.items()
+    gains: dict[str, list[float]] = {}
+    for log, rows in found.items():
+        (gain,) = (row["difference"] for row in rows if row["model"] == ALL)
+        gains.setdefault(log.partition(", log ")[0], []).append(gain)
+    (pairs,) = {row["choices"] for row in found[REAL]}
+    said = "; ".join(
+        f"{shown(float(np.mean(own)), '100 +.2f')} ({log})"
+        for log, own in gains.items()
         if log != REAL
-    ]
-    difference, low, high = np.transpose(gains)
-    ends = (difference.min(), difference.max(), low.min(), high.max())
-    least, most, lowest, highest = (shown(float(end), "100 +.2f") for end in ends)
-    (pairs,) = {row["choices"] for row in found[REAL] if row["model"] == ALL}
+    )
     return (
-        "What a learned weight for each pair of queries in a session adds to the signals. Beside "
-        f"all signals that help, it adds between {least} and {most} points of mean reciprocal rank "
-        f"on {len(gains)} simulated logs; their intervals lie within {lowest} and {highest}. "
-        "UniMobile, the one real log with sessions at hand, says nothing: it has too few "
-        f"submissions with such a pair ({pairs}). telic counts such pairs, and has no weights for "
-        "them."
+        "What a learned weight for each pair of queries in a session adds to all signals that "
+        f"help, in points of mean reciprocal rank: {said}. These are means over logs. UniMobile, "
+        "the one real log with sessions at hand, says nothing: it has too few submissions with "
+        f"such a pair ({pairs}). telic counts such pairs, and has no weights for them."
     )
 
 
@@ -143,19 +141,19 @@ def simulated(*, world: str, users: int, sessions: int, seed: int) -> _Found:
 
 def with_pairs(searches: Searches, groups: Sequence[str] | None = None) -> _Found:
     """Return, for each of the models `BASES`, how well it ranks without and with the weights."""
-    models = models_of(searches, groups)
-    learned = list(_moments(searches, LEARNED, LESSONS))
-    chosen = list(_moments(searches, CHOSEN, MOST_CHOSEN))
-    tested = list(_moments(searches, TESTED, MOST_TESTED))
-    unit = searches.unit[np.concatenate([piece.event for piece in tested])]
+    models, pairs = models_of(searches, groups), _counted(searches)
+    learned, chosen, tested = (
+        _moments(searches, pairs, part, most)
+        for part, most in ((LEARNED, LESSONS), (CHOSEN, MOST_CHOSEN), (TESTED, MOST_TESTED))
+    )
+    unit = searches.unit[np.concatenate([each.moments.event for each in tested])]
     out = []
     for base in BASES:
         model = models[base]
-        choices, pairs = _choices(searches, model, learned)
+        choices = _choices(model, learned, len(pairs))
         fits = [fit_sdca(choices, penalty).weights for penalty in PENALTIES]
-        gains = [_ranks(searches, model, chosen, pairs, weights).mean() for weights in fits]
-        best = int(np.argmax(gains))
-        before, after = (_ranks(searches, model, tested, pairs, w) for w in (None, fits[best]))
+        best = int(np.argmax([_ranks(model, chosen, weights).mean() for weights in fits]))
+        before = _ranks(model, tested, np.zeros(len(pairs)))
         out.append(
             {
                 "model": base,
@@ -165,18 +163,28 @@ def with_pairs(searches: Searches, groups: Sequence[str] | None = None) -> _Foun
                 "l2": PENALTIES[best].l2,
                 "mrr": float(before.mean()),
             }
-            | compared(after, before, unit)
+            | compared(_ranks(model, tested, fits[best]), before, unit)
         )
     return out
 
 
-def _moments(searches: Searches, part: int, most: int) -> Iterator[RankedPrefixes]:
+class _Placed(NamedTuple):
+    """Moments, and where the pair of each candidate with each earlier query stands, -1 for none."""
+
+    moments: RankedPrefixes
+    place: np.ndarray
+    """int32 (T, candidates, CONTEXT)."""
+
+
+def _moments(searches: Searches, pairs: np.ndarray, part: int, most: int) -> list[_Placed]:
     """Walk through submissions of a part of the log, at most so many; one prefix to learn from."""
     rng = np.random.default_rng([searches.seed, 6, part])
     events = some_of(np.flatnonzero(searches.part == part), most, rng)
     if part == LEARNED:
-        return walk(searches, *one_prefix(searches, events, rng))
-    return walk(searches, *every_prefix(searches, events))
+        prefixes = one_prefix(searches, events, rng)
+    else:
+        prefixes = every_prefix(searches, events)
+    return [_Placed(each, _places(searches, pairs, each)) for each in walk(searches, *prefixes)]
 
 
 def earlier_queries(searches: Searches, events: np.ndarray) -> np.ndarray:
@@ -189,14 +197,6 @@ def earlier_queries(searches: Searches, events: np.ndarray) -> np.ndarray:
         found[:, k] = np.where(again, -1, query)
         at = np.where(at >= 0, searches.before[at], -1)
     return found
-
-
-def _pairs_of(searches: Searches, piece: RankedPrefixes) -> np.ndarray:
-    """Return a number for each earlier query with each candidate; -1 where there is none."""
-    before = earlier_queries(searches, piece.event)[:, None, :]
-    candidates = piece.candidates[:, :, None].astype(np.int64)
-    there = (before >= 0) & (candidates >= 0)
-    return np.where(there, before * len(searches.index) + candidates, -1)
 
 
 def _counted(searches: Searches) -> np.ndarray:
@@ -213,39 +213,40 @@ def _counted(searches: Searches) -> np.ndarray:
     return pairs
 
 
-def _places(pairs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return where each wanted pair stands among the pairs; -1 where it is none of them."""
+def _places(searches: Searches, pairs: np.ndarray, moments: RankedPrefixes) -> np.ndarray:
+    """Return where the pair of each earlier query and each candidate stands; -1 for none."""
+    before = earlier_queries(searches, moments.event)[:, None, :]
+    candidates = moments.candidates[:, :, None].astype(np.int64)
+    wanted = before * len(searches.index) + candidates
     place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-    return np.where(pairs[place] == wanted, place, -1)
+    # Without an earlier query the number wanted is below zero, as that of no pair.
+    return np.where((candidates >= 0) & (pairs[place] == wanted), place, -1).astype(np.int32)
 
 
-def _choices(
-    searches: Searches, model: SignalWeights, learned: Sequence[RankedPrefixes]
-) -> tuple[FactoredChoices, np.ndarray]:
-    """Return the conditional logit of the pairs' weights beside a model's scores, and the pairs.
+def _choices(model: SignalWeights, learned: Sequence[_Placed], pairs: int) -> FactoredChoices:
+    """Return the conditional logit of the pairs' weights beside a model's scores.
 
     A choice in which no candidate has a pair says nothing of their weights, and is left out.
     """
-    pairs = _counted(searches)
     offset, size, picked, where = [], [], [], []
-    for piece in learned:
-        scores, row = model.scores(piece), np.arange(len(piece))
-        there, place = scores > -np.inf, _places(pairs, _pairs_of(searches, piece))
-        use = (piece.position >= 0) & there[row, piece.position]
+    for moments, place in learned:
+        scores, row = model.scores(moments), np.arange(len(moments))
+        there = scores > -np.inf
+        use = (moments.position >= 0) & there[row, moments.position]
         use &= ((place >= 0) & there[..., None]).any(axis=(1, 2))
         offset.append(scores[use][there[use]])
         size.append(there[use].sum(axis=1))
-        picked.append((np.cumsum(there, axis=1) - 1)[row, piece.position][use])
+        picked.append((np.cumsum(there, axis=1) - 1)[row, moments.position][use])
         where.append(place[use][there[use]])
     start = np.concatenate([[0], np.cumsum(np.concatenate(size))])
     places = np.concatenate(where)
     own = (places >= 0).sum(axis=1)
     # All weights are of pairs, so an outcome has no meaning of its own: the place in the list.
     outcome = np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
-    choices = FactoredChoices(
+    return FactoredChoices(
         outcomes=int(np.diff(start).max(initial=1)),
         entries=0,
-        shared=len(pairs),
+        shared=pairs,
         outcome=outcome,
         offset=np.concatenate(offset),
         start=start,
@@ -257,23 +258,16 @@ def _choices(
         shared_feature=places[places >= 0],
         shared_value=np.ones(own.sum()),
     )
-    return choices, pairs
 
 
-def _ranks(
-    searches: Searches,
-    model: SignalWeights,
-    pieces: Sequence[RankedPrefixes],
-    pairs: np.ndarray,
-    weights: np.ndarray | None,
-) -> np.ndarray:
+def _ranks(model: SignalWeights, placed: Sequence[_Placed], weights: np.ndarray) -> np.ndarray:
     """Return the reciprocal rank at each moment, 0 beyond the list shown."""
-    found = []
-    for piece in pieces:
-        scores = model.scores(piece)
-        if weights is not None:
-            place = _places(pairs, _pairs_of(searches, piece))
-            scores = scores + np.where(place >= 0, weights[place], 0.0).sum(axis=2)
-        own = reciprocal_ranks(scores, piece.position)
-        found.append(np.where(own > 1 / (SHOWN + 0.5), own, 0.0))
-    return np.concatenate(found)
+    return np.concatenate(
+        [
+            shown_ranks(
+                model.scores(moments) + np.where(place >= 0, weights[place], 0.0).sum(axis=2),
+                moments.position,
+            )
+            for moments, place in placed
+        ]
+    )

@@ -52,7 +52,7 @@ def follow(state, p, q, shrinkage):
     is theirs.
 
     A weight of its own for each pair of queries, learned as AppAware learns those of queries and
-    apps and added to this, gains next to nothing: docs/measured/results-session-pairs.md.
+    apps and added to this, gains little: docs/measured/results-session-pairs.md.
     """
     if not in_catalogue(state, p):
         return 0.0

@@ -82,12 +82,17 @@ class SignalWeights:
 
     def ranks(self, moments: RankedPrefixes) -> np.ndarray:
         """Return the reciprocal rank of the query at each moment; 0 beyond the list shown."""
-        found = reciprocal_ranks(self.scores(moments), moments.position)
-        return np.where(found > 1 / (SHOWN + 0.5), found, 0.0)
+        return shown_ranks(self.scores(moments), moments.position)
 
 
 STATIC = SignalWeights(np.zeros(len(FEATURES)), {}, np.ones(len(FEATURES)))
 """The static order: most popular completion."""
+
+
+def shown_ranks(scores: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """Return the reciprocal rank of the column `position` of each row; 0 beyond the list shown."""
+    found = reciprocal_ranks(scores, position)
+    return np.where(found > 1 / (SHOWN + 0.5), found, 0.0)
 
 
 def static_score(moments: RankedPrefixes) -> np.ndarray:
