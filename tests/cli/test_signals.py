@@ -73,7 +73,11 @@ def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path, monkeypatch):
     assert code == 0, err
     assert told[:2] == ["reading", "gathering what to learn from"]
     assert told[told.index("testing") + 1 :] == [
-        *(f"{group}, {how}" for group in ("session", "time") for how in ("as it is", "exchanged")),
+        *(
+            f"{group}, {how}"
+            for group in ("session", "pairs", "time")
+            for how in ("as it is", "exchanged")
+        ),
         "the completer",
     ]
     found = json.loads(out)
@@ -88,12 +92,15 @@ def test_a_log_becomes_a_page_json_and_a_box(telic, log, tmp_path, monkeypatch):
         "+ personal",
         "+ session",
         "+ match",
+        "+ pairs",
         "all that help",
     ]
     assert 0 < whole["static"]["mrr"] < whole["static"]["reached"] <= whole["static"]["ceiling"]
     assert [(row["group"], row["exchanged"]) for row in found["controls"]] == [
         ("session", False),
         ("session", True),
+        ("pairs", False),
+        ("pairs", True),
         ("time", False),
         ("time", True),
     ]

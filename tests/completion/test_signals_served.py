@@ -10,8 +10,19 @@ from telic.completion.box.live_changes import LEAST, Live, compacted
 from telic.completion.box.user_state import UserState
 from telic.completion.evaluation.json_facts import model_facts
 from telic.completion.fit.from_searches import completer_of_searches, fit_signals
-from telic.completion.signals import FEATURES, GROUPS, STATIC, Searches, lessons_of, measured
+from telic.completion.signals import (
+    FEATURES,
+    GROUPS,
+    STATIC,
+    Searches,
+    lessons_of,
+    measured,
+    pair_lessons_of,
+    sweep,
+)
+from telic.completion.signals.groups import PAIRS
 from telic.completion.signals.log_split import TESTED
+from telic.completion.signals.query_pairs import PairWeights
 from telic.completion.signals.ranker import SignalRanker
 from telic.errors import InputError, ModelError
 from telic.simulate.searchers import Causes, searchers
@@ -37,9 +48,24 @@ def lessons(searches):
     return lessons_of(searches)
 
 
+def with_pairs(searches, fitted):
+    """Add weights to every pair of the part to test on: so many that they are seen."""
+    events = np.flatnonzero(searches.part == TESTED)
+    moments = sweep.walk(searches, *sweep.every_prefix(searches, events))
+    pair = np.unique(np.concatenate([piece.pair for piece in moments]))
+    weight = np.random.default_rng(0).normal(scale=3.0, size=len(pair))
+    learned = pair_lessons_of(searches, fitted).fit(1.0)
+    return replace(learned, pairs=PairWeights(pair, weight))
+
+
 @pytest.fixture(scope="module")
-def box(searches, lessons):
-    return completer_of_searches(searches, lessons.fit(dict.fromkeys(GROUPS, 10.0)))
+def weights(searches, lessons):
+    return with_pairs(searches, lessons.fit(dict.fromkeys(GROUPS, 10.0)))
+
+
+@pytest.fixture(scope="module")
+def box(searches, weights):
+    return completer_of_searches(searches, weights)
 
 
 def walk(searches, weights):
@@ -70,16 +96,17 @@ def walk(searches, weights):
     return ranks
 
 
-@pytest.mark.parametrize("left_out", [(), ("personal",), tuple(GROUPS)], ids=str)
-def test_the_evaluation_reports_what_is_served(searches, lessons, left_out):
-    weights = lessons.fit({group: 10.0 for group in GROUPS if group not in left_out})
+@pytest.mark.parametrize("left_out", [(), (PAIRS, "personal"), tuple(GROUPS)], ids=str)
+def test_the_evaluation_reports_what_is_served(searches, lessons, weights, left_out):
+    if left_out:
+        weights = lessons.fit({group: 10.0 for group in GROUPS if group not in left_out})
+        weights = weights if PAIRS in left_out else with_pairs(searches, weights)
     found = measured(searches, {"static": STATIC, "model": weights})
     served = walk(searches, weights)
     keys = list(zip(found.event.tolist(), found.length.tolist(), strict=True))
     assert len(keys) == len(served) > 500
     assert found.ranks["model"].tolist() == [served[key] for key in keys]
-    if "popularity" not in left_out:  # signals were at work
-        assert (found.ranks["model"] != found.ranks["static"]).mean() > 0.05
+    assert (found.ranks["model"] != found.ranks["static"]).mean() > 0.05  # signals were at work
 
 
 def test_signals_of_another_version_are_refused(box):

@@ -7,8 +7,26 @@ import numpy as np
 
 from telic.completion.engine.folding import fold
 from telic.completion.signals.counts import CONTEXT, WINDOWS
+from telic.data.queries import QueryLog
 
 DAY = 24 * 3600 * 1_000_000
+MINUTE, HOUR = 60 * 1_000_000, 3600 * 1_000_000
+
+
+def sessions_of(users, each, *, caused, seed=0):
+    """Sessions of two queries; the second is equally often either of two that begin alike."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(2, size=(users, each))
+    then = 2 + (first if caused else rng.integers(2, size=first.shape))
+    at = 2 * HOUR * np.arange(users * each).reshape(each, users).T + rng.integers(MINUTE)
+    return QueryLog(
+        ["red", "blue", "tea", "tee"],
+        np.stack([first, then], axis=2).ravel().astype(np.int32),
+        np.stack([at, at + MINUTE], axis=2).ravel(),
+        [f"u{user}" for user in range(users)],
+        np.repeat(np.arange(users), 2 * each).astype(np.int32),
+        np.ones(2 * users * each),
+    )
 
 
 def words(text):
@@ -106,7 +124,7 @@ class Oracle:
 
     def row(self, q, prefix, clock=20.0, pairs=100.0, apps=100.0):
         text = self.text(q)
-        out = np.zeros(23)
+        out = np.zeros(24)  # without weights of pairs
         if self.known(q):
             out[0] = math.log1p(self.counted(self.of(q)))
             out[1] = math.log1p(self.people(q))
@@ -138,9 +156,9 @@ class Oracle:
         times = [self.after_app(a, q, apps) for a in self.opened(self.event)]
         if self.known(q) and times:
             shares = [1 / (k + 1) for k in range(len(times))]
-            out[20] = math.log(times[0])
-            out[21] = math.log(np.average(times, weights=shares))
-            out[22] = math.log(max(times))
+            out[21] = math.log(times[0])
+            out[22] = math.log(np.average(times, weights=shares))
+            out[23] = math.log(max(times))
         return out
 
     def pool(self, prefix, popular, recent, own, following):

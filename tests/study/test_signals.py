@@ -115,7 +115,7 @@ def test_each_log_is_evaluated_with_what_it_can_tell(data, monkeypatch):
     workers = len(unimobile(real_file(UNIMOBILE, data)).users)
     assert asked == [
         (12, ("popularity", "time", "personal", "match"), 1, 4),
-        (workers, ("popularity", "personal", "session", "match"), 2, 4),
+        (workers, ("popularity", "personal", "session", "match", "pairs"), 2, 4),
     ]
     simulated = [
         searchers(Causes(**WITHOUT["no habits"]), users=3, sessions=5, seed=2),

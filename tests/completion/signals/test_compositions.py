@@ -22,7 +22,7 @@ from telic.completion.signals import (
     measured,
 )
 from telic.completion.signals.compositions import Compositions, joined_submissions
-from telic.completion.signals.groups import WIDTH
+from telic.completion.signals.groups import GROUPS, WIDTH
 from telic.completion.signals.log_split import COUNTED, TESTED
 from telic.completion.signals.pool import POPULAR
 from telic.completion.signals.sweep import every_prefix, state_before, walk
@@ -162,7 +162,7 @@ def test_bounds_hold_for_every_candidate(searches):
 def test_every_group_has_a_penalty_and_a_gate(searches):
     lessons, chosen_by = lessons_of(searches), choosing_moments(searches)
     found = learn(searches, lessons, chosen_by)
-    assert set(found.gates) == {"popularity", "time", "personal", "session", "match", "feedback"}
+    assert set(found.gates) == {*GROUPS, "pairs", "feedback"}
     assert found.gap <= 1e-4 * (1 + found.objective)
     assert found.objective <= found.static
     with pytest.raises(InputError, match="tells nothing of 'apps'"):

@@ -87,7 +87,7 @@ def test_apps_say_what_they_are_defined_to_say(seed, shuffle):
             prefix = fold(searches.log.prefixes[searches.log.prefix[searches.composition[event]]])
             for q, row in zip(piece.candidates[t].tolist(), piece.features[t], strict=True):
                 if q >= 0:
-                    assert row[:23] == pytest.approx(oracle.row(q, prefix), abs=1e-12), FEATURES
+                    assert row[:24] == pytest.approx(oracle.row(q, prefix), abs=1e-12), FEATURES
                     told += bool(row[COLUMNS].any())
     assert told > 25
 
@@ -172,7 +172,7 @@ def caused():
 
 
 def test_apps_that_cause_queries_are_found_and_exchanged_ones_are_worth_nothing(caused):
-    assert caused.groups == (*GROUPS, APPS, "feedback")
+    assert caused.groups == (*GROUPS, "pairs", APPS, "feedback")
     real, control = controls(caused, (APPS,), most=1000)
     assert (real["group"], real["exchanged"], control["exchanged"]) == (APPS, False, True)
     assert real["low"] > 0.01

@@ -143,7 +143,7 @@ def test_facts_count_the_first_submission_too():
 @pytest.mark.parametrize(
     ("groups", "sessions", "expected"),
     [
-        (None, True, ["session", "time"]),
+        (None, True, ["session", "pairs", "time"]),
         (["time", "personal"], True, ["time"]),
         (None, False, ["time"]),
         (["session"], False, []),
@@ -165,7 +165,12 @@ def test_each_control_is_measured_as_it_is_and_exchanged(
         ranks = {name: np.full(4, float(len(penalties))) for name, penalties in models.items()}
         return SimpleNamespace(**vars(found), ranks=ranks)
 
+    def pair_lessons_of(log, model, *, shrinkage):
+        assert log is logs[-1]
+        return SimpleNamespace(fit=lambda penalty: model | {"pairs": penalty})
+
     monkeypatch.setattr(evaluation, "lessons_of", lessons_of)
+    monkeypatch.setattr(evaluation, "pair_lessons_of", pair_lessons_of)
     monkeypatch.setattr(evaluation, "measured", measured)
     log = copy(searches)
     log.before = searches.before if sessions else np.full(len(searches.before), -1)
@@ -175,9 +180,10 @@ def test_each_control_is_measured_as_it_is_and_exchanged(
     ]
     assert said == [f"{group}, {how}" for group in expected for how in ("as it is", "exchanged")]
     assert [each is log for each in logs] == [True, False] * len(expected)
-    for row, own in zip(rows, fitted[1::2], strict=True):
-        assert (row["n"], row["difference"]) == (4, 1.0)  # of the two groups over the one
-        assert own.keys() == {"popularity", row["group"]}
+    assert all((row["n"], row["difference"]) == (4, 1.0) for row in rows)  # of two groups over one
+    others = [{"popularity", group} for group in expected if group != "pairs"]
+    beside = [penalties.keys() for penalties in fitted if len(penalties) > 1]
+    assert beside == [own for own in others for _ in (False, True)]
 
 
 def test_each_group_is_compared_beside_popularity_alone(searches, monkeypatch):
@@ -201,7 +207,11 @@ def test_each_group_is_compared_beside_popularity_alone(searches, monkeypatch):
     without = evaluation.models_of(searches, ["time"])
     assert list(without) == ["static", "+ time", ALL]
     assert without["+ time"] == {"time": evaluation.USUAL}
-    assert list(evaluation.models_of(searches))[2:-1] == [f"+ {g}" for g in list(GROUPS)[1:]]
+    monkeypatch.setattr(evaluation, "pair_lessons_of", lambda *given, **options: by_pairs)
+    by_pairs = SimpleNamespace(fit=lambda penalty: {"pairs": penalty})
+    every = evaluation.models_of(searches)
+    assert list(every)[2:-1] == [f"+ {group}" for group in [*list(GROUPS)[1:], "pairs"]]
+    assert every["+ pairs"] == {"pairs": evaluation.USUAL}
 
 
 def test_a_page_of_signals_is_as_it_was(searches, models, found):

@@ -44,6 +44,10 @@ def test_signals_are_what_they_say(make_log, seed, shuffle):
             assert piece.known[t, j] == oracle.known(q)
             row = oracle.row(q, prefix)
             assert piece.features[t, j] == pytest.approx(row, abs=1e-12), FEATURES
+            pairs = piece.pair[piece.followed == t * pool.POOL + j]
+            assert sorted(pairs) == sorted(
+                p * len(searches.index) + q for p in oracle.session if oracle.follows(p, q, 1) > 0
+            )
         assert piece.position[t] == (found.index(query) if query in found else -1)
         assert piece.possible[t] == (oracle.known(query) or bool(oracle.own(query)))
         own = [e for e in oracle.past if searches.user[e] == oracle.user >= 0]

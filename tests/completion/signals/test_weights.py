@@ -92,7 +92,7 @@ def test_a_fit_that_fails_keeps_the_static_order_and_says_so(lessons, monkeypatc
 def test_causes_that_are_there_are_found_and_others_stay_off(caused, lessons, chosen_by):
     found = learn(caused, lessons, chosen_by)
     assert {"personal", "session"} <= set(found.penalties)
-    assert set(found.gates) == set(GROUPS)
+    assert set(found.gates) == {*GROUPS, "pairs"}
     for group, said in found.gates.items():
         assert said.startswith("on" if group in found.penalties else "off")
 
@@ -123,7 +123,7 @@ def test_without_causes_no_signal_is_worth_anything():
 def test_exchanged_sessions_and_times_are_worth_nothing(caused):
     rows = {(row["group"], row["exchanged"]): row for row in controls(caused, most=2000)}
     assert rows["session", False]["low"] > 0.005
-    for group in ("session", "time"):
+    for group in ("session", "pairs", "time"):
         assert abs(rows[group, True]["difference"]) < 0.005
         assert rows[group, True]["low"] < 0.001
 

@@ -127,8 +127,8 @@ def fit(
         str | None,
         typer.Option(
             help="Rank by groups of signals, all or some of popularity, time, personal, session, "
-            "match and, with a composition log, feedback and apps, separated by commas. A group "
-            "counts only where it helps on held-out data (its gate)."
+            "match, pairs and, with a composition log, feedback and apps, separated by commas. A "
+            "group counts only where it helps on held-out data (its gate)."
         ),
     ] = None,
     session_gap: SessionGap = 30.0,

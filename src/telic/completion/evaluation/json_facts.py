@@ -13,8 +13,7 @@ from telic.completion.learning.dwell_times import dwell_histograms, not_submitte
 from telic.completion.learning.feedback import FEATURES
 from telic.completion.learning.replayed_log import Replay
 from telic.completion.learning.saturation import limits
-from telic.completion.signals.groups import EVERY_GROUP, GROUP_OF, GROUPS
-from telic.completion.signals.groups import FEATURES as FEATURES_OF_GROUPS
+from telic.completion.signals.groups import EVERY_GROUP, GROUPS
 from telic.completion.signals.ranker import SignalRanker
 
 
@@ -144,12 +143,7 @@ def signal_facts(ranker: SignalRanker) -> dict[str, Any]:
         group: {
             "gate": fit.gates.get(group, "on" if group in fit.penalties else "not asked for"),
             "penalty": fit.penalties.get(group, "none"),
-            "weights": ", ".join(
-                f"{name} {weight:+.4f}"
-                for name, weight, of in zip(FEATURES_OF_GROUPS, fit.weights, GROUP_OF, strict=True)
-                if of == group and weight
-            )
-            or "none",
+            "weights": (group in fit.penalties and fit.of_group(group, 4)) or "none",
         }
         for group in EVERY_GROUP
         if group in GROUPS or group in fit.gates or group in fit.penalties

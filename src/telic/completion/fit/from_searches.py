@@ -1,6 +1,7 @@
 """From a query log to a search box that ranks by signals."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,12 +13,13 @@ from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.relevance import Relevance
 from telic.completion.signals.compositions import Compositions
 from telic.completion.signals.counts import CONTEXT, CountArrays, of_catalogue
+from telic.completion.signals.gates import learn
 from telic.completion.signals.groups import FEEDBACK, WIDTH
 from telic.completion.signals.log_split import Searches
 from telic.completion.signals.pool import POOL
 from telic.completion.signals.ranker import SignalRanker
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, state_before
-from telic.completion.signals.weights import SignalWeights, choosing_moments, learn, lessons_of
+from telic.completion.signals.weights import SignalWeights, choosing_moments, lessons_of
 
 
 def fit_signals(
@@ -72,9 +74,10 @@ def completer_of_searches(
     index, given = PrefixIndex.build_ordered(
         searches.index.phrases(known), np.log1p(state.popular[known])
     )
+    ids = known[given]
     ranker = SignalRanker(
-        of_catalogue(state, known[given]),
-        weights,
+        of_catalogue(state, ids),
+        replace(weights, pairs=weights.pairs.renumbered(ids, len(state.known))),
         shrinkage,
         searches.session_minutes,
         apps=[searches.apps[a] for a in np.flatnonzero(state.apps.known)],

@@ -6,8 +6,10 @@ from telic.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from telic.completion.signals.evaluation import controls, measured, models_of
+    from telic.completion.signals.gates import learn
     from telic.completion.signals.groups import FEATURES, GROUPS
     from telic.completion.signals.log_split import Searches
+    from telic.completion.signals.pair_weights import PairLessons, pair_lessons_of
     from telic.completion.signals.ranker import SignalRanker
     from telic.completion.signals.sweep import Shrinkage
     from telic.completion.signals.weights import (
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
         Lessons,
         SignalWeights,
         choosing_moments,
-        learn,
         lessons_of,
     )
 else:
@@ -26,6 +27,7 @@ __all__ = [
     "GROUPS",
     "STATIC",
     "Lessons",
+    "PairLessons",
     "Searches",
     "Shrinkage",
     "SignalRanker",
@@ -36,4 +38,5 @@ __all__ = [
     "lessons_of",
     "measured",
     "models_of",
+    "pair_lessons_of",
 ]

@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from telic.completion.signals.gates import learn
+from telic.completion.signals.groups import PAIRS
 from telic.completion.signals.log_split import TESTED, Searches
+from telic.completion.signals.pair_weights import pair_lessons_of
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, every_prefix, walk
 from telic.completion.signals.weights import (
     SHOWN,
     STATIC,
     USUAL,
+    Lessons,
     SignalWeights,
     choosing_moments,
-    learn,
     lessons_of,
     some_of,
 )
@@ -139,15 +142,31 @@ def models_of(
     progress("gathering what to learn from")
     lessons = lessons_of(searches, shrinkage=shrinkage)
     chosen_by = choosing_moments(searches, shrinkage=shrinkage)
-    everything = learn(searches, lessons, chosen_by, groups, progress=progress)
+    everything = learn(searches, lessons, chosen_by, groups, shrinkage=shrinkage, progress=progress)
     models = {"static": STATIC}
     base = {group: everything.penalties.get(group, USUAL) for group in groups}
     popularity = {g: p for g, p in base.items() if g == "popularity"}
     models |= {"popularity": lessons.fit(popularity)} if popularity else {}
     for group, penalty in base.items():
         if group != "popularity":
-            models[f"+ {group}"] = lessons.fit(popularity | {group: penalty})
+            models[f"+ {group}"] = _beside(
+                searches, lessons, popularity, {group: penalty}, shrinkage
+            )
     return models | {ALL: everything}
+
+
+def _beside(
+    searches: Searches,
+    lessons: Lessons,
+    base: dict[str, float],
+    group: dict[str, float],
+    shrinkage: Shrinkage,
+) -> SignalWeights:
+    """Fit one group beside others, given the penalties."""
+    if PAIRS in group:
+        pairs = pair_lessons_of(searches, lessons.fit(base), shrinkage=shrinkage)
+        return pairs.fit(group[PAIRS])
+    return lessons.fit(base | group)
 
 
 def measured(
@@ -195,14 +214,16 @@ def controls(
     out = []
     groups = searches.groups if groups is None else groups
     for group, shuffled in searches.controls:
-        if group not in groups or (group == "session" and not (searches.before >= 0).any()):
+        sessions = group in ("session", PAIRS)
+        if group not in groups or (sessions and not (searches.before >= 0).any()):
             continue
         for control in (False, True):
             progress(f"{group}, {'exchanged' if control else 'as it is'}")
             own = getattr(searches, shuffled)() if control else searches
             lessons = lessons_of(own, shrinkage=shrinkage)
             base = {"popularity": USUAL}
-            models = {"static": lessons.fit(base), group: lessons.fit(base | {group: USUAL})}
+            beside = _beside(own, lessons, base, {group: USUAL}, shrinkage)
+            models = {"static": lessons.fit(base), group: beside}
             found = measured(own, models, shrinkage=shrinkage, most=most)
             row = {"group": group, "exchanged": control, "n": len(found.event)}
             out.append(row | compared(found.ranks[group], found.ranks["static"], found.unit))

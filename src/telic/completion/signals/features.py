@@ -11,6 +11,7 @@ from telic.completion.learning.feedback import ends_word
 from telic.completion.signals.counts import CONTEXT, DAY, HOURS, moment_of_week
 from telic.completion.signals.opened_apps import write_app_features
 from telic.completion.signals.overlap import begins_with, common
+from telic.completion.signals.query_pairs import pair_number, weight_of
 from telic.kernels import kernel
 
 CLOCK_SHRINKAGE = 20.0
@@ -43,29 +44,28 @@ def text_of(state, beyond, q):
 
 
 @kernel
-def follow(state, p, q, shrinkage):
-    """How much more often q came after p in a session than by its popularity; 0 if never.
+def times_followed(state, p, q):
+    """How often q was submitted after p in a session.
 
-    ``log(1 + pairs / (shrinkage * share of q))``: up to a term that all candidates share, the
-    logarithm of the shrunk conditional probability over q's share of all submissions. Of a query
-    that is not known to everybody it tells nothing: few people submitted it, and what they did next
-    is theirs.
-
-    A weight of its own for each pair of queries, learned as AppAware learns those of queries and
-    apps and added to this, gains little: docs/measured/results-session-pairs.md.
+    Of queries that are not known to everybody it tells nothing: few people submitted them, and what
+    they did next is theirs.
     """
-    if not in_catalogue(state, p):
+    if not in_catalogue(state, p) or not in_catalogue(state, q):
         return 0.0
     last = state.pair_start[p + 1]
     i = place_in(state.pair_next, state.pair_start[p], last, q)
-    if i == last or state.pair_next[i] != q or state.pair_count[i] == 0.0:
-        return 0.0
-    return np.log1p(state.pair_count[i] * state.total[0] / (shrinkage * state.popular[q]))
+    return state.pair_count[i] if i < last and state.pair_next[i] == q else 0.0
 
 
 @kernel
-def write_features(state, beyond, shrinkage, now, own, session, opened, prefix, candidates, out):
+def write_features(
+    state, pairs, beyond, shrinkage, now, own, session, opened, prefix, candidates, out
+):
     """Write the row of every candidate.
+
+    How often it followed an earlier query is ``log(1 + times / (shrinkage * its share))``: up to a
+    term that all candidates share, the logarithm of the shrunk conditional probability over its
+    share of all submissions. The weights of such pairs, `pairs`, come as they are.
 
     Of a phrase that is not known to everybody only the user's own counts, the texts and the session
     tell something: it must not reveal what others submitted.
@@ -102,7 +102,10 @@ def write_features(state, beyond, shrinkage, now, own, session, opened, prefix, 
             p = session.ids[s]
             said = before.word[before.word_start[s] : before.word_start[s + 1]]
             kept = common(said, words) / len(said) if len(said) else 0.0
-            follows = follow(state, p, q, pair_shrinkage) if known else 0.0
+            times, follows = times_followed(state, p, q), 0.0
+            if times > 0.0:
+                follows = np.log1p(times * state.total[0] / (pair_shrinkage * state.popular[q]))
+                row[20] += weight_of(pairs, pair_number(p, q, n))
             row[9] = max(row[9], 1.0 if p == q else 0.0)
             if s == 0:
                 start = before.text[before.text_start[s] : before.text_start[s + 1]]
@@ -121,4 +124,4 @@ def write_features(state, beyond, shrinkage, now, own, session, opened, prefix, 
         row[19] = len(prefix) == len(text)
         if known:
             share = state.popular[q] / max(state.total[0], 1.0)
-            write_app_features(state.apps, share, app_shrinkage, opened, q, row[20:])
+            write_app_features(state.apps, share, app_shrinkage, opened, q, row[21:])

@@ -19,9 +19,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "match": ("share typed", "ends a word", "is what was typed"),
 }
 """Those of a query log: the names of their features, in the order of the columns."""
+PAIRS = "pairs"
+"""The group of weights for each pair of queries of a session, which are learned by themselves."""
 APPS = "apps"
 """The group of logs that say which apps were opened before a query."""
-WITH_APPS = GROUPS | {APPS: ("goes with the last app", "goes with the apps", "goes with one app")}
+WITH_APPS = GROUPS | {
+    PAIRS: ("weights of pairs",),
+    APPS: ("goes with the last app", "goes with the apps", "goes with one app"),
+}
 WIDTH = sum(map(len, WITH_APPS.values()))
 """Columns of these."""
 FEEDBACK = "feedback"

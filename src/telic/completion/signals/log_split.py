@@ -10,7 +10,7 @@ from telic.completion.engine.folding import fold
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.relevance import Submissions
-from telic.completion.signals.groups import GROUPS
+from telic.completion.signals.groups import GROUPS, PAIRS
 from telic.completion.signals.opened_apps import no_openings
 from telic.data.queries import QueryLog
 from telic.errors import InputError, expect_above, expect_whole
@@ -90,9 +90,10 @@ class Searches:
     (['tea', 'teapot', 'tea', 'tea'], [-1, 0, -1, 2])
     """
 
-    groups: tuple[str, ...] = tuple(GROUPS)
+    groups: tuple[str, ...] = (*GROUPS, PAIRS)
     controls: tuple[tuple[str, str], ...] = (
         ("session", "shuffled_sessions"),
+        ("pairs", "shuffled_sessions"),
         ("time", "shuffled_times"),
     )
     """Groups, and the controls in which they can tell nothing."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from telic.completion.engine.array_kernels import frozen
 from telic.completion.engine.front_coding import prefix_range
 from telic.completion.learning.app_features import MINUTES
 from telic.completion.learning.phone_ranker import Phone, phone_of
@@ -30,6 +31,7 @@ from telic.completion.signals.log_split import SESSION_GAP
 from telic.completion.signals.opened_apps import MOST_OPENED, AppCounts
 from telic.completion.signals.overlap import Texts, joined, texts_of_forms
 from telic.completion.signals.pool import POOL, POPULAR, gather
+from telic.completion.signals.query_pairs import PairWeights
 from telic.completion.signals.sweep import SHRINKAGE, Shrinkage
 from telic.completion.signals.weights import SignalWeights
 from telic.errors import ModelError
@@ -157,6 +159,7 @@ class SignalRanker:
                 strings,
                 (self.shrinkage.clock, self.shrinkage.pairs, self.shrinkage.apps),
                 self.weights.weights,
+                self.weights.pairs,
                 self.weights.personal,
                 now,
                 own,
@@ -176,7 +179,7 @@ class SignalRanker:
 
     def meta(self) -> dict[str, Any]:
         """Return the part of a model folder's description."""
-        fit = asdict(self.weights) | dict.fromkeys(_ARRAYS)
+        fit = asdict(self.weights) | dict.fromkeys((*_ARRAYS, "pairs"))
         fit["bound"] = self.weights.bound if self.weights.bound < np.inf else None
         return {
             "features": list(FEATURES),
@@ -193,6 +196,7 @@ class SignalRanker:
         for part in ("texts", "apps"):
             state |= {f"{part}.{name}": a for name, a in state.pop(part)._asdict().items()}
         fit = {name: getattr(self.weights, name) for name in _ARRAYS}
+        fit |= {f"pairs.{name}": array for name, array in self.weights.pairs._asdict().items()}
         return {f"signals.{name}": array for name, array in (state | fit).items()}
 
     @classmethod
@@ -211,6 +215,8 @@ class SignalRanker:
         apps = AppCounts(*(arrays[f"signals.apps.{name}"] for name in AppCounts._fields))
         names = [name for name in CountArrays._fields if name not in ("texts", "apps")]
         fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in _ARRAYS}
+        pairs = (frozen(arrays[f"signals.pairs.{name}"]) for name in PairWeights._fields)
+        fit["pairs"] = PairWeights(*pairs)
         fit["bound"] = fit["bound"] or np.inf
         return cls(
             CountArrays(texts, apps, *(arrays[f"signals.{name}"] for name in names)),
@@ -246,7 +252,7 @@ def in_words(parts: np.ndarray) -> str:
 
 @kernel
 def _ranked(
-    state, beyond, strings, shrinkage, weights, personal, now, own, session, opened, prefix
+    state, beyond, strings, shrinkage, weights, pairs, personal, now, own, session, opened, prefix
 ):
     """Candidates in the static order, its score, what each feature adds to each, and the sums."""
     n = len(state.known)
@@ -263,7 +269,9 @@ def _ranked(
             kept += 1
     used = kept
     candidates, parts = candidates[:used], parts[:used]
-    write_features(state, beyond, shrinkage, now, own, session, opened, prefix, candidates, parts)
+    write_features(
+        state, pairs, beyond, shrinkage, now, own, session, opened, prefix, candidates, parts
+    )
     order = np.argsort(-parts[:, 0], kind="mergesort")
     candidates, parts = candidates[order], parts[order]
     popularity, added = parts[:, 0].copy(), np.zeros(used)

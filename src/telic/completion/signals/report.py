@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from telic.completion.signals.evaluation import ALL, Tested
-from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF
+from telic.completion.signals.groups import FEEDBACK
 from telic.completion.signals.log_split import CHOSEN, LEARNED, LONGEST, TESTED, Searches
 from telic.completion.signals.weights import SHOWN, SignalWeights
 from telic.report import Report, Table
@@ -196,6 +196,8 @@ class SignalFindings:
         what = {
             ("session", False): "session, as it is",
             ("session", True): "control: session of somebody else",
+            ("pairs", False): "pairs, as they are",
+            ("pairs", True): "control: pairs with the session of somebody else",
             ("time", False): "time, as it is",
             ("time", True): "control: times exchanged",
             ("apps", False): "apps, as they are",
@@ -274,17 +276,12 @@ def weight_rows(fitted: SignalWeights, groups: Sequence[str]) -> list[dict[str, 
     rows = []
     for group in groups:
         on = group in fitted.penalties
-        own = [
-            f"{name} {weight:+.2f}"
-            for name, weight, of in zip(FEATURES, fitted.weights, GROUP_OF, strict=True)
-            if of == group
-        ]
         rows.append(
             {
                 "group": group,
                 "gate": fitted.gates.get(group, "not asked for"),
                 "penalty": fitted.penalties.get(group),
-                "weights": ", ".join(own).replace("-", "−") if on else None,
+                "weights": fitted.of_group(group, 2).replace("-", "−") if on else None,
             }
         )
     return rows

@@ -22,6 +22,7 @@ from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
     PAIR_SHRINKAGE,
     text_of,
+    times_followed,
     write_features,
 )
 from telic.completion.signals.groups import WIDTH
@@ -29,6 +30,7 @@ from telic.completion.signals.log_split import Searches
 from telic.completion.signals.opened_apps import APP_SHRINKAGE, Openings
 from telic.completion.signals.overlap import Texts, taken
 from telic.completion.signals.pool import POOL, POPULAR, gather
+from telic.completion.signals.query_pairs import NO_PAIRS, pair_number
 from telic.kernels import kernel
 
 AT_ONCE = 20_000
@@ -48,13 +50,19 @@ class RankedPrefixes:
     known: np.ndarray
     """bool (T, POOL): whether it may be suggested to everybody; else it is the user's own."""
     features: np.ndarray
-    """float64 (T, POOL, WIDTH), or (T, POOL, len(FEATURES)) with feedback: see `groups`."""
+    """float64 (T, POOL, WIDTH), or (T, POOL, len(FEATURES)) with feedback: see `groups`. What
+    weights of pairs add is not in them."""
     position: np.ndarray
     """int64 (T,): column of the query that was submitted; -1 if it is no candidate."""
     possible: np.ndarray
     """bool (T,): whether anything could have suggested it: it was known, or the user's own."""
     seen: np.ndarray
     """float64 (T, 2): how often the user had submitted anything, and anybody this query, before."""
+    followed: np.ndarray
+    """int64 (K,): candidates that had followed an earlier query of the session before, as
+    ``row * POOL + column``; once for each of these queries."""
+    pair: np.ndarray
+    """int64 (K,): the number of the pair of the two; see `query_pairs`."""
 
     def __len__(self) -> int:
         return len(self.event)
@@ -116,22 +124,26 @@ def walk(
         part = slice(first, first + at_once)
         lengths, typed = searches.typed(events[part], places[part])
         moments = _empty(events[part], lengths)
+        pairs = np.full((len(lengths), POOL, CONTEXT), -1, np.int64)
         mixed = shrinkage.clock, shrinkage.pairs, shrinkage.apps
         strings = searches.index.strings
         done = _fill(
             state,
             read_only(state),
+            NO_PAIRS,
             NOTHING_BEYOND,
             strings,
             log,
             mixed,
             (typed, *texts, searches.begin),
             moments,
+            pairs,
             activity,
             expired,
             done,
         )
-        found = RankedPrefixes(*moments)
+        there = np.flatnonzero(pairs >= 0)
+        found = RankedPrefixes(*(*moments, there // CONTEXT, pairs.reshape(-1)[there]))
         fed_back = searches.feedback(found.event, places[part], found.candidates)
         if fed_back is not None:
             found = replace(found, features=np.concatenate([found.features, fed_back], axis=2))
@@ -192,7 +204,21 @@ def session_of(state, query, first, before):
 
 
 @kernel
-def _fill(state, read, beyond, strings, log, shrinkage, prefixes, moments, activity, expired, done):
+def _fill(
+    state,
+    read,
+    no_pairs,
+    beyond,
+    strings,
+    log,
+    shrinkage,
+    prefixes,
+    moments,
+    pairs,
+    activity,
+    expired,
+    done,
+):
     """Fill the rows of some moments; return how many submissions are counted.
 
     `read` are views of the state of the type that a box reads, whose kernels then serve here too.
@@ -225,8 +251,14 @@ def _fill(state, read, beyond, strings, log, shrinkage, prefixes, moments, activ
         row, now = candidates[t], begin[e]
         used = gather(read, beyond, low, high, prefix, own, session.ids, ids, counts, row)
         row, out = row[:used], features[t, :used]
-        write_features(read, beyond, shrinkage, now, own, session, opened, prefix, row, out)
+        write_features(
+            read, no_pairs, beyond, shrinkage, now, own, session, opened, prefix, row, out
+        )
         for j in range(used):
+            for s in range(len(session.ids)):
+                p = session.ids[s]
+                if times_followed(read, p, row[j]) > 0.0:
+                    pairs[t, j, s] = pair_number(p, row[j], len(state.known))
             known[t, j] = state.known[candidates[t, j]]
             if candidates[t, j] == q:
                 position[t] = j

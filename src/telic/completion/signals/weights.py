@@ -1,17 +1,17 @@
-"""Learn the weights of the signals: a conditional logit, a penalty and a gate for each group."""
+"""The weights of the signals: a conditional logit with a penalty for each group."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from telic.choice import Choices, fit_pooled, gap_bound
 from telic.completion.learning.adaqac import BOUNDED
-from telic.completion.learning.do_no_harm import p_of_gain
 from telic.completion.learning.feedback import FEATURES as FED_BACK
 from telic.completion.learning.saturation import Saturation
-from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF, WIDTH
+from telic.completion.signals.groups import FEATURES, FEEDBACK, GROUP_OF, PAIRS, WIDTH
 from telic.completion.signals.log_split import CHOSEN, LEARNED, Searches
+from telic.completion.signals.query_pairs import NO_PAIRS, PairWeights, weights_of
 from telic.completion.signals.sweep import (
     SHRINKAGE,
     RankedPrefixes,
@@ -21,14 +21,12 @@ from telic.completion.signals.sweep import (
     walk,
 )
 from telic.errors import InputError, warn_unconverged
-from telic.evaluate import paired_t_test, reciprocal_ranks, standard_deviations
+from telic.evaluate import reciprocal_ranks, standard_deviations
 
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 """Weights of a group's penalty to choose from."""
 USUAL = 10.0
 """The penalty before anything is chosen."""
-LEVEL = 0.9
-"""Coverage of the interval that must lie above zero for a group to stay: one-sided, 5 %."""
 SHOWN = 10
 """Suggestions in a list; a query that is ranked later counts 0."""
 TOLERANCE = 1e-4
@@ -65,6 +63,8 @@ class SignalWeights:
     """float64 (16,): the most that each feature of feedback counts for."""
     bound: float = np.inf
     """The most that all feedback on a candidate adds or takes: see `Saturation`."""
+    pairs: PairWeights = NO_PAIRS
+    """Of pairs of queries, numbered as the log's; of a box, as its catalogue's."""
 
     @property
     def personal(self) -> bool:
@@ -77,8 +77,19 @@ class SignalWeights:
         if FEEDBACK in self.penalties:
             fed_back = np.minimum(moments.features[..., WIDTH:], self.caps) @ self.weights[WIDTH:]
             score += np.clip(fed_back, -self.bound, self.bound)
+        if PAIRS in self.penalties:
+            np.add.at(score.reshape(-1), moments.followed, weights_of(self.pairs, moments.pair))
         there = moments.candidates >= 0 if self.personal else moments.known
         return np.where(there, score, -np.inf)
+
+    def of_group(self, group: str, digits: int) -> str:
+        """Return the weights of a group in words, those that are not 0, with so many digits."""
+        if group == PAIRS:
+            return f"{len(self.pairs.pair):,} pairs"
+        named = zip(FEATURES, self.weights, GROUP_OF, strict=True)
+        return ", ".join(
+            f"{name} {weight:+.{digits}f}" for name, weight, of in named if of == group and weight
+        )
 
     def ranks(self, moments: RankedPrefixes) -> np.ndarray:
         """Return the reciprocal rank of the query at each moment; 0 beyond the list shown."""
@@ -111,6 +122,7 @@ class Lessons:
         How feedback is bounded, by default as in the bounded protocol; None as printed.
     groups : sequence of str, optional
         Those that the log tells of: see `Searches.groups`. By default all that have a column.
+        Weights of pairs are learned from other lessons: see `PairLessons`.
 
     Raises
     ------
@@ -141,9 +153,8 @@ class Lessons:
             )
         self._x = np.concatenate(rows)
         del rows  # as much again
-        self._groups = tuple(
-            dict.fromkeys(GROUP_OF[: self._x.shape[1]]) if groups is None else groups
-        )
+        told = dict.fromkeys(GROUP_OF[: self._x.shape[1]]) if groups is None else groups
+        self._groups = tuple(group for group in told if group != PAIRS)
         self._saturation, fed_back = saturation, self._x[:, WIDTH:]
         self._caps = np.full(len(FED_BACK), np.inf)
         if saturation is not None and fed_back.shape[1]:
@@ -243,77 +254,3 @@ def choosing_moments(
 def some_of(events: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
     """Return submissions, at most so many of them, drawn at random."""
     return events if len(events) <= most else np.sort(rng.choice(events, most, replace=False))
-
-
-def learn(
-    searches: Searches,
-    lessons: Lessons,
-    chosen_by: Sequence[RankedPrefixes],
-    groups: Sequence[str] | None = None,
-    *,
-    progress: Callable[[str], None] = lambda step: None,
-) -> SignalWeights:
-    """Choose a penalty for each group, switch off what does not help, and fit.
-
-    One group after the other takes the penalty with the largest mean reciprocal rank on the part of
-    the log to choose by. Then a group, the one of least worth first, is switched off unless its
-    gain there over the fit without it is above zero with certainty: `LEVEL`, users as unit. As
-    `telic.completion.learning.do_no_harm.p_of_gain` has it, that takes five users who gain.
-
-    Parameters
-    ----------
-    searches : Searches
-    lessons, chosen_by
-        From `lessons_of` and `choosing_moments`.
-    groups : sequence of str, optional
-        Those that may be on, of `Searches.groups`; by default all.
-    progress : callable, optional
-        Called with a short text before each piece of work.
-    """
-    groups = searches.groups if groups is None else groups
-    for group in groups:
-        if group not in searches.groups:
-            raise InputError(
-                f"the log tells nothing of {group!r}, expected some of {', '.join(searches.groups)}"
-            )
-    unit = np.concatenate([searches.unit[moments.event] for moments in chosen_by])
-    unit = np.unique(unit, return_inverse=True)[1]
-
-    def accuracy(fitted: SignalWeights) -> np.ndarray:
-        return np.concatenate([fitted.ranks(moments) for moments in chosen_by])
-
-    penalties = dict.fromkeys(groups, USUAL)
-    for group in groups:
-        progress(f"penalty of {group}")
-        tried = {p: accuracy(lessons.fit(penalties | {group: p})).mean() for p in PENALTIES}
-        penalties[group] = max(tried, key=tried.__getitem__)
-    gates: dict[str, str] = {}
-    while penalties:
-        progress(f"worth of {', '.join(penalties)}")
-        whole = accuracy(lessons.fit(penalties))
-        others = {group: accuracy(lessons.fit(_without(penalties, group))) for group in penalties}
-        tests = {
-            group: paired_t_test(whole, other, unit, level=LEVEL) for group, other in others.items()
-        }
-        said = {
-            group: f"MRR {100 * test.difference:+.2f} points on the half to choose by "
-            f"({100 * test.low:+.2f} to {100 * test.high:+.2f})"
-            for group, test in tests.items()
-        }
-        useless = [
-            group
-            for group, other in others.items()
-            if not p_of_gain(whole - other, unit) < (1 - LEVEL) / 2
-        ]
-        if not useless:
-            gates |= {group: f"on: {text}" for group, text in said.items()}
-            break
-        worst = min(useless, key=lambda group: tests[group].difference)
-        few = ", of too few users" if tests[worst].low > 0 else ""
-        gates[worst] = f"off: {said[worst]}{few}"
-        penalties = _without(penalties, worst)
-    return replace(lessons.fit(penalties), gates={group: gates[group] for group in groups})
-
-
-def _without(penalties: dict[str, float], group: str) -> dict[str, float]:
-    return {name: penalty for name, penalty in penalties.items() if name != group}

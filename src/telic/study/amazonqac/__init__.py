@@ -10,6 +10,7 @@ import pyarrow as pa
 from telic.completion.engine.folding import fold
 from telic.completion.signals import GROUPS, STATIC, Lessons, Searches, learn
 from telic.completion.signals.evaluation import ALL, compared
+from telic.completion.signals.pair_weights import MOST_PAIRED
 from telic.completion.signals.report import weight_rows
 from telic.completion.signals.sweep import SHRINKAGE, walk
 from telic.completion.signals.weights import USUAL, SignalWeights, some_of
@@ -115,13 +116,16 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
     first, last = searches.at[events[[int(0.5 * len(events)), int(0.8 * len(events))]]]
     own, at = half[searches.user[events]], searches.at[events]
     learned, chosen = events[own & (at >= first) & (at < last)], events[~own & (at >= last)]
+    paired = some_of(learned, MOST_PAIRED, np.random.default_rng([seed, 8]))
     learned = some_of(learned, MOST_LEARNED, np.random.default_rng([seed, 7]))
     chosen = some_of(chosen, MOST_CHOSEN, np.random.default_rng([seed, 7]))
     if not len(learned) or not len(chosen):
         raise InputError("AmazonQAC: too few submissions to split. Raise --share.")
     lessons = Lessons(walk(searches, learned, typed[learned], shrinkage=SHRINKAGE))
     chosen_by = list(walk(searches, chosen, typed[chosen], shrinkage=SHRINKAGE))
-    whole = learn(searches, lessons, chosen_by, progress=steps.progress)
+    whole = learn(
+        searches, lessons, chosen_by, paired=(paired, typed[paired]), progress=steps.progress
+    )
     penalties = dict.fromkeys(GROUPS, USUAL) | whole.penalties
     parts = {
         name: lessons.fit({group: penalties[group] for group in groups})

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from telic.completion.signals import Searches, controls, measured, models_of
 from telic.completion.signals.compositions import Compositions, joined_submissions
-from telic.completion.signals.groups import GROUPS
 from telic.completion.signals.report import SignalFindings
 from telic.data.compositions import read_compositions
 from telic.data.queries import QueryLog
@@ -43,9 +42,9 @@ PHONE_GROUPS = ("popularity", "personal", "apps")
 
 
 def evaluated(
-    log: QueryLog, groups: Sequence[str] = tuple(GROUPS), *, min_users: int = 3, seed: int = 0
+    log: QueryLog, groups: Sequence[str] | None = None, *, min_users: int = 3, seed: int = 0
 ) -> dict[str, Any]:
-    """Evaluate a log and return what was found, as JSON takes it."""
+    """Evaluate a log, by default all that it tells of; return what was found, as JSON takes it."""
     return _findings(Searches(log, min_users=min_users, seed=seed), groups).as_json()
 
 
@@ -55,7 +54,7 @@ def evaluated_compositions(table: pa.Table, groups: Sequence[str], *, seed: int)
     return _findings(Compositions(log, joined_submissions(log), seed=seed), groups)
 
 
-def _findings(searches: Searches, groups: Sequence[str]) -> SignalFindings:
+def _findings(searches: Searches, groups: Sequence[str] | None) -> SignalFindings:
     models = models_of(searches, groups)
     found = measured(searches, models)
     return SignalFindings.of(searches, models, found, controls(searches, groups))

@@ -15,7 +15,7 @@ MINUTE = 60 * 1_000_000
 DAY = 24 * 60 * MINUTE
 BING, UNIMOBILE = "bing_corona_2020_01_by_country", "unimobile_queries"
 BING_GROUPS = ("popularity", "time", "personal", "match")
-UNIMOBILE_GROUPS = ("popularity", "personal", "session", "match")
+UNIMOBILE_GROUPS = ("popularity", "personal", "session", "match", "pairs")
 
 
 def real_file(name: str, data: Path | None = None) -> Path:
