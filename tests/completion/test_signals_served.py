@@ -132,6 +132,8 @@ def test_a_box_that_was_saved_is_the_same(box, searches, tmp_path):
     name = searches.names[3]
     assert again.user(name).as_json() == box.user(name).as_json()
     assert again.user(name).session
+    for one, other in zip(again.signals.weights.pairs, box.signals.weights.pairs, strict=True):
+        assert one.tolist() == other.tolist() != []
     for prefix in ("", "a", "ba"):
         one, other = (
             each.compose(each.user(name), at=int(searches.at[-1]) + MINUTE).suggest(prefix, at=0.0)

@@ -172,15 +172,18 @@ def test_what_is_tested_counts_for_nobody(folder):
 
 
 def test_the_later_part_is_chosen_by_and_other_sessions_are_learned_from(folder, monkeypatch):
-    walked = []
+    walked, given = [], []
 
-    def stop(searches, events, places, **options):
+    def walk(searches, events, places, **options):
         walked.append((searches, events))
-        if len(walked) == 2:
-            raise KeyboardInterrupt
         return iter(())
 
-    monkeypatch.setattr(amazonqac, "walk", stop)
+    def stop(*lessons, paired, **options):
+        given.extend(paired)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(amazonqac, "walk", walk)
+    monkeypatch.setattr(amazonqac, "learn", stop)
     monkeypatch.setattr(amazonqac, "Lessons", list)
     table = Source(folder, share=1.0).read(None, lambda step: None)
     with pytest.raises(KeyboardInterrupt):
@@ -195,6 +198,9 @@ def test_the_later_part_is_chosen_by_and_other_sessions_are_learned_from(folder,
     assert not sessions[0] & sessions[1]
     assert 0.3 < len(learned) / ((half <= at) & (at < fifth)).sum() < 0.7
     assert 0.3 < len(chosen) / (at >= fifth).sum() < 0.7
+    paired, places = given
+    assert paired.tolist() == learned.tolist()  # so few that all are learned from
+    assert places.tolist() == typed[np.argsort(log.at, kind="stable")][learned].tolist()
 
 
 @pytest.mark.parametrize(

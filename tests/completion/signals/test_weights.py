@@ -137,6 +137,8 @@ def test_nothing_is_learned_where_no_query_was_among_the_candidates(chosen_by):
 def test_penalties_must_be_numbers_of_known_groups(lessons):
     with pytest.raises(InputError, match="penalty of 'apps'"):
         lessons.fit({"apps": 1.0})
+    with pytest.raises(InputError, match="penalty of 'pairs'"):
+        lessons.fit({"pairs": 1.0})  # they are learned from other lessons
     with pytest.raises(InputError, match="penalty of 'time' is 0"):
         lessons.fit({"time": 0})
     assert lessons.fit({}) is STATIC

@@ -53,7 +53,7 @@ class PairLessons:
             scores = model.scores(piece)
             there = scores > -np.inf
             told = np.zeros(len(piece), bool)
-            told[piece.followed[there.reshape(-1)[piece.followed]] // POOL] = True
+            told[piece.followed // POOL] = True  # what followed is known, so it may be suggested
             every = np.arange(len(piece))
             # Of candidates none of which followed anything nothing is learned.
             use = told & (piece.position >= 0) & there[every, piece.position]
