@@ -1,6 +1,7 @@
 """A composition log made ready for signals: real keystrokes, and what was fed back by then."""
 
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 
@@ -129,7 +130,7 @@ class Compositions(Searches):
         prefix = self.log.prefix[self._keystroke(events, places)]
         return np.array([len(text) for text in self.log.prefixes])[prefix], prefix.astype(np.int64)
 
-    @property
+    @cached_property
     def prefix_texts(self) -> tuple[np.ndarray, np.ndarray]:
         """The prefixes of the log, folded and joined, and where each begins."""
         return joined_texts([fold(prefix).encode() for prefix in self.log.prefixes])

@@ -33,7 +33,7 @@ from telic.completion.signals.pool import POOL, POPULAR, gather
 from telic.completion.signals.query_pairs import NO_PAIRS, pair_number
 from telic.kernels import kernel
 
-AT_ONCE = 20_000
+AT_ONCE = 5_000
 """Prefixes whose candidates are held in memory at a time."""
 
 

@@ -221,15 +221,18 @@ class Lessons:
         )
 
     def _choices(self, columns: np.ndarray, scale: np.ndarray, personal: bool) -> Choices:
-        x, offset = self._x[:, columns] / scale, self._offset
         if personal:
-            return Choices(x, offset, self._start, self._chosen)
-        use = self._known[self._chosen]
-        keep = self._known & np.repeat(use, np.diff(self._start))
-        place = np.cumsum(keep) - 1
-        sizes = np.add.reduceat(keep, self._start[:-1])[use]
-        start = np.concatenate([[0], np.cumsum(sizes)])
-        return Choices(x[keep], offset[keep], start, place[self._chosen[use]])
+            x, offset = np.take(self._x, columns, axis=1), self._offset
+            start, chosen = self._start, self._chosen
+        else:
+            use = self._known[self._chosen]
+            keep = self._known & np.repeat(use, np.diff(self._start))
+            x, offset = self._x[np.ix_(keep, columns)], self._offset[keep]
+            sizes = np.add.reduceat(keep, self._start[:-1])[use]
+            start = np.concatenate([[0], np.cumsum(sizes)])
+            chosen = (np.cumsum(keep) - 1)[self._chosen[use]]
+        x /= scale
+        return Choices(x, offset, start, chosen)
 
 
 def lessons_of(
