@@ -3,7 +3,7 @@
 A pair that followed one another in a session before has a weight, which is added to the preference
 of the later query wherever the earlier one is in the session. Pairs that were never seen have none,
 so that what is held grows with the log and not with the square of its queries. The weights minimise
-(3.3.5) of [Zhang2017], by stochastic dual coordinate ascent, beside a model that stays as it is.
+[Zhang2017] (3.3.5), by stochastic dual coordinate ascent, beside a model that stays as it is.
 """
 
 from collections.abc import Iterable

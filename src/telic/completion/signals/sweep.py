@@ -123,8 +123,7 @@ def walk(
     for first in range(0, len(events), at_once):
         part = slice(first, first + at_once)
         lengths, typed = searches.typed(events[part], places[part])
-        moments = _empty(events[part], lengths)
-        pairs = np.full((len(lengths), POOL, CONTEXT), -1, np.int64)
+        *moments, pairs = _empty(events[part], lengths)
         mixed = shrinkage.clock, shrinkage.pairs, shrinkage.apps
         strings = searches.index.strings
         done = _fill(
@@ -136,14 +135,14 @@ def walk(
             log,
             mixed,
             (typed, *texts, searches.begin),
-            moments,
-            pairs,
+            (*moments, pairs),
             activity,
             expired,
             done,
         )
         there = np.flatnonzero(pairs >= 0)
-        found = RankedPrefixes(*(*moments, there // CONTEXT, pairs.reshape(-1)[there]))
+        moments += [there // CONTEXT, pairs.reshape(-1)[there]]
+        found = RankedPrefixes(*moments)
         fed_back = searches.feedback(found.event, places[part], found.candidates)
         if fed_back is not None:
             found = replace(found, features=np.concatenate([found.features, fed_back], axis=2))
@@ -174,6 +173,7 @@ def _empty(events: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, ...]:
         np.full(t, -1, np.int64),
         np.zeros(t, bool),
         np.zeros((t, 2)),
+        np.full((t, POOL, CONTEXT), -1, np.int64),
     )
 
 
@@ -214,7 +214,6 @@ def _fill(
     shrinkage,
     prefixes,
     moments,
-    pairs,
     activity,
     expired,
     done,
@@ -225,7 +224,7 @@ def _fill(
     """
     _, query, user, count, _, before, openings = log
     typed, prefix_text, prefix_start, begin = prefixes
-    event, length, candidates, known, features, position, possible, seen = moments
+    event, length, candidates, known, features, position, possible, seen, pairs = moments
     ids, counts = np.empty(POPULAR, np.int64), np.empty(POPULAR)
     current = -1
     own = own_of(state, -1)
