@@ -342,17 +342,18 @@ class PrefixIndex:
     def phrases(self, ids: Iterable[int]) -> list[str]:
         """Give the original spellings of several phrases; IndexError as `phrase`."""
         wanted = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)
-        spellings, offsets = self._spelled(wanted)
+        spellings, offsets = self.spelled(wanted)
         text = spellings.tobytes()
         return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]
 
     def spellings(self, ids: np.ndarray) -> pa.Array:
         """Do as `phrases`, for very many: give an Arrow array of strings."""
-        text, offsets = self._spelled(ids)
+        text, offsets = self.spelled(ids)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
         return pa.Array.from_buffers(pa.large_string(), len(ids), buffers)
 
-    def _spelled(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def spelled(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Do as `phrases`, in UTF-8: give the spellings one after the other, and offsets."""
         given = self.given_before, self.given_spellings, self.given_offsets
         return spelled(self.strings, self.spelling_kinds, given, ids)
 

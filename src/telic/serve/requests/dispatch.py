@@ -2,29 +2,28 @@
 
 import asyncio
 import json
-from functools import lru_cache
 from typing import Any, Self
-from urllib.parse import quote
 
-from telic.completion import Completer, PrefixIndex, Suggestion
+import numpy as np
+
+from telic.completion import Completer, Suggestion
 from telic.completion.box.suggestion import Listed
+from telic.completion.engine.array_kernels import joined_texts
 from telic.serve.http import inputs
 from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace
+from telic.serve.requests.listed_phrases import listed
 from telic.serve.state.forgotten_users import ForgottenUsers
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Outcome, StoreError
 
-WRITTEN = 1 << 14
-"""Phrases of the catalogue that are kept as answers have them."""
 KEPT_BYTES = 8 << 20
 """Memory of the answers to nobody in particular that are kept; most of them are asked for again."""
 _ENTRY = 512
 """What such an answer takes besides its characters."""
 _NO_APPS: tuple[Any, ...] = (None, [{}, []])
-_QUOTED = {code: quote(chr(code), safe="") for code in range(128)}
 
 
 class Desk:
@@ -51,8 +50,8 @@ class Desk:
     ) -> None:
         self._forgotten, self._others = forgotten, set(range(place.workers)) - {place.index}
         self._compositions, self._settings = compositions, settings
-        self._written = lru_cache(2)(_WrittenPhrases)  # of the list that serves, and that before
         self._kept = _KeptAnswers()
+        listed(joined_texts([b""]), b"")  # so that nobody waits for its kernel
         self.peers = Peers(place, self._for_a_peer, connections.adopt)
 
     def owner(self, given: dict[str, str]) -> int | None:
@@ -188,7 +187,7 @@ class Desk:
         explain = given.get("explain") == "1"
         where = {name: inputs.text(given[name], name, limit) for name in named if name in given}
         boost = inputs.boosts(given.get("boost", ""), contexts, self._settings)
-        listed: Listed | None = None
+        found: Listed | None = None
         if user and composition:
             client = inputs.seconds(given.get("t"))
             typing = compositions.find(user, composition)
@@ -197,36 +196,32 @@ class Desk:
                 typing = await compositions.open(
                     user, composition, phone, where, boost, consent=consent, address=address
                 )
-            listed = compositions.suggest(typing, query, client=client)
+            found = compositions.suggest(typing, query, client=client)
         elif explain or phone or where or boost or not compositions.plain:
-            listed = compositions.nobody(query, phone, where, boost)
+            found = compositions.nobody(query, phone, where, boost)
         carried = ""
-        if listed is not None and (explain or records):
+        if found is not None and (explain or records):
             told = [
                 {"text": each.text, "id": each.id, "payload": each.payload}
                 | (_explained(each) if explain else {})
-                for each in listed.suggestions()
+                for each in found.suggestions()
             ]
             carried = ", " + json.dumps({"suggestions": told})
-        return self._body(query, base, listed or compositions.static(query), carried)
+        return self._body(query, base, found or compositions.static(query), carried)
 
     def _body(self, query: str, base: str, shown: Listed | list[int], carried: str) -> bytes:
-        """Return an answer's JSON, escaped: half a character, as typed, is no UTF-8."""
-        others: dict[int, tuple[str, str]] = {}
+        """Return an answer's JSON; what was typed is escaped: half a character is no UTF-8."""
         if isinstance(shown, list):
             numbers, index = shown, self._compositions.completer.index
         else:
             numbers, index = shown.numbers, shown.keystroke.completer.index
-            size = len(index)
-            beyond = [number for number in numbers if number >= size]
-            others = {number: _written(shown.texts_of([number])[0]) for number in beyond}
-        known = self._written(index).of([number for number in numbers if number not in others])
-        written = [others.get(number) or known[number] for number in numbers]
-        texts = ", ".join([text for text, _ in written])
-        nothing = ", ".join(['""'] * len(written))
-        search = json.dumps(base + "search?q=")[:-1]
-        addresses = ", ".join([f'{search}{quoted}"' for _, quoted in written])
-        return (f"[{json.dumps(query)}, [{texts}], [{nothing}], [{addresses}]{carried}]").encode()
+        if max(numbers, default=0) < len(index):
+            texts = index.spelled(np.array(numbers, np.int64))
+        else:
+            assert isinstance(shown, Listed)
+            texts = joined_texts([text.encode() for text in shown.texts_of(numbers)])
+        lists = listed(texts, json.dumps(base + "search?q=")[1:-1].encode())
+        return b"[%b, %b%b]" % (json.dumps(query).encode(), lists, carried.encode())
 
 
 class _KeptAnswers:
@@ -250,30 +245,6 @@ class _KeptAnswers:
             self.bodies, self._bytes = {}, 0
         self.bodies[asked] = body
         self._bytes += size
-
-
-class _WrittenPhrases:
-    """Phrases of a list as answers have them; those that were asked for lately are kept."""
-
-    def __init__(self, index: PrefixIndex) -> None:
-        self._index = index
-        self._kept: dict[int, tuple[str, str]] = {}
-
-    def of(self, numbers: list[int]) -> dict[int, tuple[str, str]]:
-        """Return phrases by number; among them maybe others."""
-        kept = self._kept
-        if missing := [number for number in numbers if number not in kept]:
-            if len(kept) + len(missing) > WRITTEN:
-                self._kept = kept = {n: kept[n] for n in numbers if n in kept}
-            kept.update(zip(missing, map(_written, self._index.phrases(missing)), strict=True))
-        return kept
-
-
-def _written(text: str) -> tuple[str, str]:
-    """Return a text in JSON and as a part of an address."""
-    # Most texts are ASCII, which a table quotes several times as fast.
-    quoted = text.translate(_QUOTED) if text.isascii() else quote(text, safe="")
-    return json.dumps(text), quoted
 
 
 def _explained(suggestion: Suggestion) -> dict[str, Any]:
