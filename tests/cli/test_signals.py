@@ -125,7 +125,7 @@ def test_a_composition_log_tells_what_feedback_is_worth_and_makes_a_box(telic, t
     found = json.loads(out)
     assert [row["group"] for row in found["signals"]][-1] == "feedback"
     assert {row["model"] for row in found["results"]} >= {"+ feedback", "all that help"}
-    assert {row["group"] for row in found["controls"]} <= {"session"}
+    assert {row["group"] for row in found["controls"]} <= {"session", "pairs"}
     page = (tmp_path / "page.md").read_text()
     assert "lists that they were shown" in page
     assert "synthetic" not in page

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pyarrow as pa
@@ -178,13 +179,14 @@ def test_the_later_part_is_chosen_by_and_other_sessions_are_learned_from(folder,
         walked.append((searches, events))
         return iter(())
 
-    def stop(*lessons, paired, **options):
-        given.extend(paired)
+    def stop(searches, model, chosen_by, prefixes):
+        given.extend(prefixes)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(amazonqac, "walk", walk)
-    monkeypatch.setattr(amazonqac, "learn", stop)
-    monkeypatch.setattr(amazonqac, "Lessons", list)
+    monkeypatch.setattr(amazonqac, "learn", MagicMock())
+    monkeypatch.setattr(amazonqac, "learn_pairs", stop)
+    monkeypatch.setattr(amazonqac, "Lessons", MagicMock())
     table = Source(folder, share=1.0).read(None, lambda step: None)
     with pytest.raises(KeyboardInterrupt):
         amazonqac.evaluated(table, min_sessions=1, seed=3, steps=Steps())

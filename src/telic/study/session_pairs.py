@@ -18,10 +18,10 @@ from telic.completion.signals import (
     models_of,
 )
 from telic.completion.signals.evaluation import ALL, compared
-from telic.completion.signals.gates import best_pairs
+from telic.completion.signals.gates import learn_pairs
 from telic.completion.signals.groups import PAIRS
-from telic.completion.signals.pair_weights import MOST_PAIRED, pair_lessons_of
-from telic.completion.signals.weights import PENALTIES
+from telic.completion.signals.pair_weights import MOST_PAIRED, PAIR_PENALTIES
+from telic.completion.signals.weights import MOST_CHOSEN
 from telic.errors import InputError
 from telic.report import Report, Table
 from telic.report.table import shown
@@ -32,7 +32,7 @@ from telic.study.signals.real_logs import UNIMOBILE, UNIMOBILE_GROUPS, real_file
 from telic.study.steps import SPREAD, Steps, each_log
 
 BASES = "popularity", "+ session", ALL
-"""Models that the weights of pairs are added to; the last has no weights of pairs by itself."""
+"""Models that the weights of pairs are added to."""
 REAL = "UniMobile (real)"
 WORLDS = {"no sessions": (1_500,), "all causes": (400, 1_500, 8_000)}
 """Simulated users of each log: where sessions cause nothing, and where they do."""
@@ -69,34 +69,38 @@ def study(
     report = Report("Weights for pairs of queries", lead=_sentence(found))
     report.text(
         "In a session, queries that often follow one another are counted, and the shrunk counts "
-        "are two signals of the group session. Each pair that was counted also has a weight of "
-        "its own, the group pairs, as AppAware has one for each query and app; it is learned by "
-        "the same dual ascent, beside a model that stays as it is. Each of "
-        f"{len(PENALTIES)} penalties is tried on later submissions of the same users; the best one "
-        "is tested on other users. Beside popularity alone the weights replace the group session: "
-        "what they gain there says that they can be learned. Where sessions cause nothing, nothing "
-        f"can be gained. Each simulated user has {sessions} sessions (telic.simulate.searchers)."
+        "are two signals of the group session. A pair that enough users submitted also has a "
+        "weight of its own, the group pairs, as AppAware has one for each query and app. It is "
+        "learned by the same dual ascent, beside a model that stays as it is. Each of "
+        f"{len(PAIR_PENALTIES)} penalties is tried on at most {MOST_CHOSEN:,} later submissions of "
+        "the same users. The best one is tested on other users. The gate lets a gain pass if it is "
+        "certain on those submissions; so few may not show a gain that the larger test shows. "
+        "Beside popularity alone the weights replace the group session: what they gain there says "
+        "that they can be learned. Where sessions cause nothing, nothing can be gained. Each "
+        f"simulated user has {sessions} sessions (telic.simulate.searchers)."
     )
     report.table(_table(found))
     return report
 
 
 def _sentence(found: dict[str, _Found]) -> str:
-    gains: dict[str, list[float]] = {}
+    gains: dict[str, list[tuple[float, float]]] = {}
     for log, rows in found.items():
-        (gain,) = (row["difference"] for row in rows if row["model"] == ALL)
-        gains.setdefault(log.partition(", log ")[0], []).append(gain)
+        (row,) = (row for row in rows if row["model"] == ALL)
+        passed = row["difference"] if row["gate"] == "on" else 0.0
+        gains.setdefault(log.partition(", log ")[0], []).append((row["difference"], passed))
     (pairs,) = {row["choices"] for row in found[REAL]}
     said = "; ".join(
-        f"{shown(float(np.mean(own)), '100 +.2f')} ({log})"
+        "{} and {} ({})".format(*(shown(mean, "100 +.2f") for mean in np.mean(own, axis=0)), log)
         for log, own in gains.items()
         if log != REAL
     )
     return (
         "What a learned weight for each pair of queries in a session adds to all other signals "
-        f"that help, in points of mean reciprocal rank: {said}. These are means over logs, whether "
-        "the gate of the group opens or not. UniMobile, the one real log with sessions at hand, "
-        f"says nothing: it has too few submissions with such a pair ({pairs})."
+        "that help, in points of mean reciprocal rank, first without a gate and then as it is "
+        f"served, where its gate opens: {said}. These are means over logs. UniMobile, the one real "
+        "log with sessions at hand, says nothing: its submissions to learn from with such a pair "
+        f"number {pairs}."
     )
 
 
@@ -107,7 +111,7 @@ def _table(found: dict[str, _Found]) -> Table:
         "learned from": ("choices", ",d"),
         "weights": ("weights", ",d"),
         "penalty": ("penalty", "g"),
-        "MRR": ("mrr", "100 .2f"),
+        "MRR without": ("mrr", "100 .2f"),
         "with weights of pairs": (("difference", "low", "high"), SPREAD),
         "gate": ("gate", ""),
     }
@@ -118,8 +122,7 @@ def _table(found: dict[str, _Found]) -> Table:
         columns,
         "Differences are means over users, with 95 % intervals. “Learned from” are the submissions "
         f"with such a pair among their candidates, of {MOST_PAIRED:,} at most; "
-        "“weights” are those that are not 0. The gate is on where the gain on the half of the "
-        "users to choose by is certain.",
+        "“weights” are those that are not 0.",
     )
 
 
@@ -143,13 +146,12 @@ def with_pairs(searches: Searches, groups: Sequence[str]) -> _Found:
     compare: dict[str, SignalWeights] = {}
     out: _Found = []
     for base in BASES:
-        lessons = pair_lessons_of(searches, models[base])
-        fitted, worth = best_pairs(searches, lessons, chosen_by)
+        fitted, worth = learn_pairs(searches, models[base], chosen_by)
         compare |= {base: models[base], f"{base}, with pairs": fitted}
         out.append(
             {
                 "model": base,
-                "choices": len(lessons),
+                "choices": fitted.pair_choices,
                 "weights": len(fitted.pairs.pair),
                 "penalty": fitted.penalties[PAIRS],
                 "gate": "on" if worth.certain else "off",

@@ -165,12 +165,13 @@ def test_each_control_is_measured_as_it_is_and_exchanged(
         ranks = {name: np.full(4, float(len(penalties))) for name, penalties in models.items()}
         return SimpleNamespace(**vars(found), ranks=ranks)
 
-    def pair_lessons_of(log, model, *, shrinkage):
-        assert log is logs[-1]
-        return SimpleNamespace(fit=lambda penalty: model | {"pairs": penalty})
+    def learn_pairs(log, model, chosen_by, *, shrinkage):
+        assert (log, chosen_by) == (logs[-1], "moments to choose by")
+        return model | {"pairs": 1.0}, None
 
     monkeypatch.setattr(evaluation, "lessons_of", lessons_of)
-    monkeypatch.setattr(evaluation, "pair_lessons_of", pair_lessons_of)
+    monkeypatch.setattr(evaluation, "choosing_moments", lambda log, **_: "moments to choose by")
+    monkeypatch.setattr(evaluation, "learn_pairs", learn_pairs)
     monkeypatch.setattr(evaluation, "measured", measured)
     log = copy(searches)
     log.before = searches.before if sessions else np.full(len(searches.before), -1)
@@ -207,11 +208,10 @@ def test_each_group_is_compared_beside_popularity_alone(searches, monkeypatch):
     without = evaluation.models_of(searches, ["time"])
     assert list(without) == ["static", "+ time", ALL]
     assert without["+ time"] == {"time": evaluation.USUAL}
-    monkeypatch.setattr(evaluation, "pair_lessons_of", lambda *given, **options: by_pairs)
-    by_pairs = SimpleNamespace(fit=lambda penalty: {"pairs": penalty})
+    monkeypatch.setattr(evaluation, "learn_pairs", lambda *given, **options: ({"pairs": 1.0}, None))
     every = evaluation.models_of(searches)
     assert list(every)[2:-1] == [f"+ {group}" for group in [*list(GROUPS)[1:], "pairs"]]
-    assert every["+ pairs"] == {"pairs": evaluation.USUAL}
+    assert every["+ pairs"] == {"pairs": 1.0}
 
 
 def test_a_page_of_signals_is_as_it_was(searches, models, found):

@@ -55,7 +55,7 @@ def signals(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Measure what popularity, time, habits, sessions and match are worth on a query log.
+    """Measure what popularity, time, habits, sessions, pairs and match are worth on a query log.
 
     Only the log is needed; a composition log tells what feedback is worth, too, and what apps are
     that were opened before. telic learns from half of the users and tests on the other half, later

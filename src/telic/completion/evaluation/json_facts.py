@@ -143,12 +143,16 @@ def signal_facts(ranker: SignalRanker) -> dict[str, Any]:
         group: {
             "gate": fit.gates.get(group, "on" if group in fit.penalties else "not asked for"),
             "penalty": fit.penalties.get(group, "none"),
-            "weights": (group in fit.penalties and fit.of_group(group, 4)) or "none",
+            "weights": (fit.of_group(group, 4) if group in fit.penalties else "") or "none",
         }
         for group in EVERY_GROUP
         if group in GROUPS or group in fit.gates or group in fit.penalties
     }
-    certified = {"objective": fit.objective, "at most above its optimum": fit.gap}
+    certified = {
+        "objective": fit.objective,
+        "at most above its optimum": fit.gap,
+        "objective of pairs at most above its optimum": fit.pair_gap,
+    }
     known = {name: value for name, value in certified.items() if np.isfinite(value)}
     minutes = {"minutes without a search that end a session": ranker.session_minutes}
     return {"signals": groups} | {"fit": {"compositions": fit.choices} | known} | minutes

@@ -6,7 +6,7 @@ from telic.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from telic.completion.signals.evaluation import controls, measured, models_of
-    from telic.completion.signals.gates import learn
+    from telic.completion.signals.gates import learn, learn_pairs
     from telic.completion.signals.groups import FEATURES, GROUPS
     from telic.completion.signals.log_split import Searches
     from telic.completion.signals.pair_weights import PairLessons, pair_lessons_of
@@ -35,6 +35,7 @@ __all__ = [
     "choosing_moments",
     "controls",
     "learn",
+    "learn_pairs",
     "lessons_of",
     "measured",
     "models_of",

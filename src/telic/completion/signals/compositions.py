@@ -36,7 +36,7 @@ class Compositions(Searches):
         How long before the first keystroke an app that was opened counts.
     """
 
-    controls = (("session", "shuffled_sessions"), (APPS, "shuffled_apps"))
+    controls = (*Searches.controls[:2], (APPS, "shuffled_apps"))
 
     def __init__(
         self,

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from telic.completion.signals.gates import learn
+from telic.completion.signals.gates import learn, learn_pairs
 from telic.completion.signals.groups import PAIRS
 from telic.completion.signals.log_split import TESTED, Searches
-from telic.completion.signals.pair_weights import pair_lessons_of
-from telic.completion.signals.sweep import SHRINKAGE, Shrinkage, every_prefix, walk
+from telic.completion.signals.sweep import SHRINKAGE, RankedPrefixes, Shrinkage, every_prefix, walk
 from telic.completion.signals.weights import (
     SHOWN,
     STATIC,
@@ -150,7 +149,7 @@ def models_of(
     for group, penalty in base.items():
         if group != "popularity":
             models[f"+ {group}"] = _beside(
-                searches, lessons, popularity, {group: penalty}, shrinkage
+                searches, lessons, chosen_by, popularity, {group: penalty}, shrinkage
             )
     return models | {ALL: everything}
 
@@ -158,14 +157,15 @@ def models_of(
 def _beside(
     searches: Searches,
     lessons: Lessons,
+    chosen_by: Sequence[RankedPrefixes],
     base: dict[str, float],
     group: dict[str, float],
     shrinkage: Shrinkage,
 ) -> SignalWeights:
-    """Fit one group beside others, given the penalties."""
+    """Fit one group beside others, given the penalties; weights of pairs choose their own."""
     if PAIRS in group:
-        pairs = pair_lessons_of(searches, lessons.fit(base), shrinkage=shrinkage)
-        return pairs.fit(group[PAIRS])
+        learned = lessons.fit(base)
+        return learn_pairs(searches, learned, chosen_by, shrinkage=shrinkage)[0]
     return lessons.fit(base | group)
 
 
@@ -214,7 +214,7 @@ def controls(
     out = []
     groups = searches.groups if groups is None else groups
     for group, shuffled in searches.controls:
-        sessions = group in ("session", PAIRS)
+        sessions = shuffled == "shuffled_sessions"
         if group not in groups or (sessions and not (searches.before >= 0).any()):
             continue
         for control in (False, True):
@@ -222,7 +222,8 @@ def controls(
             own = getattr(searches, shuffled)() if control else searches
             lessons = lessons_of(own, shrinkage=shrinkage)
             base = {"popularity": USUAL}
-            beside = _beside(own, lessons, base, {group: USUAL}, shrinkage)
+            chosen_by = choosing_moments(own, shrinkage=shrinkage) if group == PAIRS else []
+            beside = _beside(own, lessons, chosen_by, base, {group: USUAL}, shrinkage)
             models = {"static": lessons.fit(base), group: beside}
             found = measured(own, models, shrinkage=shrinkage, most=most)
             row = {"group": group, "exchanged": control, "n": len(found.event)}

@@ -11,12 +11,12 @@ from telic.completion.learning.feedback import ends_word
 from telic.completion.signals.counts import CONTEXT, DAY, HOURS, moment_of_week
 from telic.completion.signals.opened_apps import write_app_features
 from telic.completion.signals.overlap import begins_with, common
-from telic.completion.signals.query_pairs import pair_number, weight_of
+from telic.completion.signals.query_pairs import pair_number, pair_weight
 from telic.kernels import kernel
 
 CLOCK_SHRINKAGE = 20.0
 """Submissions by everybody that a phrase's own hours and days are mixed with."""
-PAIR_SHRINKAGE = 100.0
+FOLLOWS_SHRINKAGE = 100.0
 """Submissions by everybody that what followed a query is mixed with. Both numbers were chosen among
 0.3 to 1000 on two simulated logs, of `telic.study.signals` with the seeds 0 and 1; they hardly
 matter, because the weights are learned."""
@@ -70,7 +70,7 @@ def write_features(
     Of a phrase that is not known to everybody only the user's own counts, the texts and the session
     tell something: it must not reveal what others submitted.
     """
-    clock_shrinkage, pair_shrinkage, app_shrinkage = shrinkage
+    clock_shrinkage, follows_shrinkage, app_shrinkage = shrinkage
     hour, day = moment_of_week(now)
     n = len(state.known)
     everybody = state.clock[n]
@@ -104,8 +104,8 @@ def write_features(
             kept = common(said, words) / len(said) if len(said) else 0.0
             times, follows = times_followed(state, p, q), 0.0
             if times > 0.0:
-                follows = np.log1p(times * state.total[0] / (pair_shrinkage * state.popular[q]))
-                row[20] += weight_of(pairs, pair_number(p, q, n))
+                follows = np.log1p(times * state.total[0] / (follows_shrinkage * state.popular[q]))
+                row[20] += pair_weight(pairs, pair_number(p, q, n))
             row[9] = max(row[9], 1.0 if p == q else 0.0)
             if s == 0:
                 start = before.text[before.text_start[s] : before.text_start[s + 1]]

@@ -8,7 +8,7 @@ import numpy as np
 from telic.completion.learning.do_no_harm import p_of_gain
 from telic.completion.signals.groups import PAIRS
 from telic.completion.signals.log_split import Searches
-from telic.completion.signals.pair_weights import PairLessons, pair_lessons_of
+from telic.completion.signals.pair_weights import PAIR_PENALTIES, pair_lessons_of
 from telic.completion.signals.sweep import SHRINKAGE, RankedPrefixes, Shrinkage
 from telic.completion.signals.weights import PENALTIES, USUAL, Lessons, SignalWeights
 from telic.errors import InputError
@@ -24,7 +24,6 @@ def learn(
     chosen_by: Sequence[RankedPrefixes],
     groups: Sequence[str] | None = None,
     *,
-    paired: tuple[np.ndarray, np.ndarray] | None = None,
     shrinkage: Shrinkage = SHRINKAGE,
     progress: Callable[[str], None] = lambda step: None,
 ) -> SignalWeights:
@@ -43,9 +42,6 @@ def learn(
         From `lessons_of` and `choosing_moments`.
     groups : sequence of str, optional
         Those that may be on, of `Searches.groups`; by default all.
-    paired : tuple of int arrays, optional
-        Prefixes that weights of pairs are learned from, as `walk` takes them: see
-        `pair_lessons_of`.
     shrinkage : Shrinkage
         That of the lessons.
     progress : callable, optional
@@ -89,9 +85,10 @@ def learn(
     found = lessons.fit(penalties)
     if PAIRS in groups:
         progress("weights of pairs")
-        pairs = pair_lessons_of(searches, found, paired, shrinkage=shrinkage)
-        fitted, worth = best_pairs(searches, pairs, chosen_by)
-        gates[PAIRS], found = worth.said, fitted if worth.certain else found
+        fitted, worth = learn_pairs(searches, found, chosen_by, shrinkage=shrinkage)
+        gates[PAIRS] = worth.said
+        if worth.certain:
+            found = fitted
     return replace(found, gates={group: gates[group] for group in groups})
 
 
@@ -119,15 +116,31 @@ class Worth:
         return cls(test.difference, certain, said)
 
 
-def best_pairs(
-    searches: Searches, lessons: PairLessons, chosen_by: Sequence[RankedPrefixes]
+def learn_pairs(
+    searches: Searches,
+    model: SignalWeights,
+    chosen_by: Sequence[RankedPrefixes],
+    prefixes: tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    shrinkage: Shrinkage = SHRINKAGE,
 ) -> tuple[SignalWeights, Worth]:
-    """Add weights of pairs with the best of the penalties, and say what they are worth."""
-    fits = [lessons.fit(penalty) for penalty in PENALTIES]
+    """Add weights of pairs to a model with the best of the penalties, and say what they are worth.
+
+    Parameters
+    ----------
+    searches, model, prefixes, shrinkage
+        As `pair_lessons_of` takes them.
+    chosen_by
+        From `choosing_moments`.
+    """
+    lessons = pair_lessons_of(searches, model, prefixes, shrinkage=shrinkage)
+    fits = [lessons.fit(penalty) for penalty in PAIR_PENALTIES]
     ranks = [_ranks(fitted, chosen_by) for fitted in fits]
     best = int(np.argmax([own.mean() for own in ranks]))
-    without = _ranks(lessons.model, chosen_by)
-    return fits[best], Worth.of(ranks[best], without, _users(searches, chosen_by))
+    worth = Worth.of(ranks[best], _ranks(model, chosen_by), _users(searches, chosen_by))
+    if not len(lessons):
+        worth = Worth(0.0, False, "off: no pair of queries came before that enough users submitted")
+    return fits[best], worth
 
 
 def _users(searches: Searches, chosen_by: Sequence[RankedPrefixes]) -> np.ndarray:

@@ -24,7 +24,7 @@ PAIRS = "pairs"
 APPS = "apps"
 """The group of logs that say which apps were opened before a query."""
 WITH_APPS = GROUPS | {
-    PAIRS: ("weights of pairs",),
+    PAIRS: ("learned to follow",),
     APPS: ("goes with the last app", "goes with the apps", "goes with one app"),
 }
 WIDTH = sum(map(len, WITH_APPS.values()))

@@ -93,7 +93,7 @@ class Searches:
     groups: tuple[str, ...] = (*GROUPS, PAIRS)
     controls: tuple[tuple[str, str], ...] = (
         ("session", "shuffled_sessions"),
-        ("pairs", "shuffled_sessions"),
+        (PAIRS, "shuffled_sessions"),
         ("time", "shuffled_times"),
     )
     """Groups, and the controls in which they can tell nothing."""

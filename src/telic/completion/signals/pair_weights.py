@@ -6,17 +6,19 @@ so that what is held grows with the log and not with the square of its queries. 
 [Zhang2017] (3.3.5), by stochastic dual coordinate ascent, beside a model that stays as it is.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import logsumexp
 
 from telic.choice import Elastic, FactoredChoices, fit_sdca
-from telic.completion.engine.array_kernels import frozen
+from telic.completion.engine.array_kernels import frozen, place_in
+from telic.completion.signals.counts import CONTEXT
 from telic.completion.signals.groups import GROUP_OF, PAIRS
 from telic.completion.signals.log_split import LEARNED, Searches
 from telic.completion.signals.pool import POOL
-from telic.completion.signals.query_pairs import PairWeights
+from telic.completion.signals.query_pairs import PairWeights, pair_number
 from telic.completion.signals.sweep import (
     SHRINKAGE,
     RankedPrefixes,
@@ -26,7 +28,10 @@ from telic.completion.signals.sweep import (
 )
 from telic.completion.signals.weights import SignalWeights, some_of
 from telic.errors import expect_above
+from telic.kernels import kernel
 
+PAIR_PENALTIES = (0.1, 1.0, 10.0, 100.0)
+"""Weights of the penalty to choose from."""
 MOST_PAIRED = 1_000_000
 """Submissions to learn from at most: pairs are many, unlike the features of signals."""
 SPARSITY = 0.1
@@ -43,36 +48,41 @@ class PairLessons:
         Of submissions to learn from, one prefix of each.
     model : SignalWeights
         What the weights are added to.
+    of_many : callable, optional
+        Says of pairs, given their numbers in ascending order, which enough users submitted; the
+        others have no weight. By default all have one.
     """
 
-    def __init__(self, moments: Iterable[RankedPrefixes], model: SignalWeights) -> None:
+    def __init__(
+        self,
+        moments: Iterable[RankedPrefixes],
+        model: SignalWeights,
+        of_many: Callable[[np.ndarray], np.ndarray] = lambda pairs: np.ones(len(pairs), bool),
+    ) -> None:
         self.model = model
         offset, size, chosen, row, pair = [], [], [], [], []
         rows = 0
         for piece in moments:
-            scores = model.scores(piece)
+            scores, place, picked = _shortened(piece, model)
             there = scores > -np.inf
-            told = np.zeros(len(piece), bool)
-            told[piece.followed // POOL] = True  # what followed is known, so it may be suggested
-            every = np.arange(len(piece))
-            # Of candidates none of which followed anything nothing is learned.
-            use = told & (piece.position >= 0) & there[every, piece.position]
-            kept = there & use[:, None]
-            place = (np.cumsum(kept) - 1).reshape(kept.shape)
-            offset.append(scores[kept])
-            size.append(kept[use].sum(axis=1))
-            chosen.append(rows + place[every, piece.position][use])
-            own = kept.reshape(-1)[piece.followed]
-            row.append(rows + place.reshape(-1)[piece.followed[own]])
+            number = (np.cumsum(there) - 1).reshape(there.shape)
+            use = picked >= 0
+            offset.append(scores[there])
+            size.append(there[use].sum(axis=1))
+            chosen.append(rows + number[use, picked[use]])
+            own = there.reshape(-1)[place]
+            row.append(rows + number.reshape(-1)[place[own]])
             pair.append(piece.pair[own])
             rows += len(offset[-1])
         start = np.concatenate([[0], np.cumsum(np.concatenate(size))]).astype(np.int64)
-        self._pairs, feature = np.unique(np.concatenate(pair), return_inverse=True)
+        pairs, feature = np.unique(np.concatenate(pair), return_inverse=True)
+        known = of_many(pairs)
+        kept = known[feature]
+        self._pairs = pairs[known]
+        feature = (np.cumsum(known) - 1)[feature[kept]]
         # A query that was submitted twice in the session counts twice.
-        entry, times = np.unique(
-            np.concatenate(row) * max(len(self._pairs), 1) + feature, return_counts=True
-        )
-        row_of, feature = np.divmod(entry, max(len(self._pairs), 1))
+        width = max(len(self._pairs), 1)
+        entry, times = np.unique(np.concatenate(row)[kept] * width + feature, return_counts=True)
         # All weights are of pairs, so an outcome has no meaning of its own: the place in the list.
         outcome = np.arange(rows) - np.repeat(start[:-1], np.diff(start))
         self._choices = FactoredChoices(
@@ -86,14 +96,14 @@ class PairLessons:
             context_start=np.zeros(len(start), np.int64),
             context_entry=np.zeros(0, np.int32),
             context_value=np.zeros(0),
-            shared_start=np.searchsorted(row_of, np.arange(rows + 1)),
-            shared_feature=feature,
+            shared_start=np.searchsorted(entry // width, np.arange(rows + 1)),
+            shared_feature=entry % width,
             shared_value=times,
         )
 
     def __len__(self) -> int:
         """Return the number of prefixes that say something of pairs."""
-        return len(self._choices)
+        return len(self._choices) if len(self._pairs) else 0
 
     def fit(self, penalty: float) -> SignalWeights:
         """Return the model with weights of pairs.
@@ -110,10 +120,11 @@ class PairLessons:
             If the duality gap is above 1e-5 of what the weights gain.
         """
         expect_above(0, penalty=penalty)
-        weight = np.zeros(len(self._pairs))
+        weight, gap = np.zeros(len(self._pairs)), 0.0
         if len(self):
             each = penalty / len(self)
-            weight = fit_sdca(self._choices, Elastic(SPARSITY * each, each)).weights
+            found = fit_sdca(self._choices, Elastic(SPARSITY * each, each))
+            weight, gap = found.weights, found.gap * len(self)
         kept = np.flatnonzero(weight)
         weights = self.model.weights.copy()
         weights[GROUP_OF.index(PAIRS)] = 1.0
@@ -122,7 +133,38 @@ class PairLessons:
             weights=weights,
             penalties=self.model.penalties | {PAIRS: penalty},
             pairs=PairWeights(frozen(self._pairs[kept]), frozen(weight[kept])),
+            pair_choices=len(self),
+            pair_gap=gap,
         )
+
+
+def _shortened(
+    piece: RankedPrefixes, model: SignalWeights
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Put candidates that followed nothing, of which the weights say nothing, into one.
+
+    Its weight in the logit is the sum of theirs, so that no loss changes by it.
+
+    Returns
+    -------
+    float64 array of shape (T, POOL + 1)
+        The scores, the last those of what was put into one; -inf where there is none.
+    int64 array of shape (K,)
+        Where in them what followed something stands.
+    int64 array of shape (T,)
+        The column of the query that was submitted; -1 if nothing is learned of the prefix.
+    """
+    scores, every = model.scores(piece), np.arange(len(piece))
+    stays = np.zeros(scores.shape, bool)
+    stays.reshape(-1)[piece.followed] = True
+    picked = np.where(stays.any(axis=1), piece.position, -1)
+    picked[scores[every, picked] == -np.inf] = -1
+    stays[every[picked >= 0], picked[picked >= 0]] = True
+    others = logsumexp(np.where(stays, -np.inf, scores), axis=1)
+    scores = np.column_stack([np.where(stays, scores, -np.inf), others])
+    scores[picked < 0] = -np.inf
+    moment, column = np.divmod(piece.followed, POOL)
+    return scores, moment * (POOL + 1) + column, picked
 
 
 def pair_lessons_of(
@@ -134,6 +176,9 @@ def pair_lessons_of(
     most: int = MOST_PAIRED,
 ) -> PairLessons:
     """Gather what weights of pairs are learned from.
+
+    A pair has no weight unless as many users submitted it as a query needs in order to be suggested
+    to everybody, the last prefix that is learned from included: what few do next is theirs.
 
     Parameters
     ----------
@@ -150,4 +195,46 @@ def pair_lessons_of(
         rng = np.random.default_rng([searches.seed, 7])
         events = some_of(np.flatnonzero(searches.part == LEARNED), most, rng)
         prefixes = one_prefix(searches, events, rng)
-    return PairLessons(walk(searches, *prefixes, shrinkage=shrinkage), model)
+    moments = walk(searches, *prefixes, shrinkage=shrinkage)
+    end = int(np.searchsorted(searches.at, searches.at[prefixes[0]].max(initial=0), "right"))
+    return PairLessons(
+        moments, model, lambda pairs: users_of(searches, pairs, end) >= searches.min_users
+    )
+
+
+def users_of(searches: Searches, pairs: np.ndarray, end: int) -> np.ndarray:
+    """Return how many users submitted each pair in a session, in the log's first submissions.
+
+    Where the log says from which networks they did, it is the number of these, if there are fewer.
+
+    Parameters
+    ----------
+    searches : Searches
+    pairs : int64 array
+        Numbers of pairs, ascending: see `query_pairs`.
+    end : int
+        So many submissions are looked at.
+    """
+    log = searches.before, searches.query, searches.count
+    found = np.full(len(pairs), np.iinfo(np.int32).max, np.int32)
+    for who in (searches.user, searches.submissions.network):
+        if who is not None:
+            order = np.argsort(who[:end], kind="stable")
+            counted = np.zeros((2, len(pairs)), np.int32)
+            _count_users(*log, who, order, pairs, len(searches.index), *counted)
+            found = np.minimum(found, counted[0])
+    return found
+
+
+@kernel
+def _count_users(before, query, count, who, order, pairs, phrases, users, last):
+    """Count in `users` who submitted each pair; `last` holds who did last, plus 1."""
+    for e in order:
+        b, steps = before[e], 0
+        while b >= 0 and steps < CONTEXT and count[e] > 0.0:
+            pair = pair_number(np.int64(query[b]), query[e], phrases)
+            i = place_in(pairs, 0, len(pairs), pair)
+            if i < len(pairs) and pairs[i] == pair and last[i] != who[e] + 1:
+                last[i] = who[e] + 1
+                users[i] += 1
+            b, steps = before[b], steps + 1

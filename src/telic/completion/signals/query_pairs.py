@@ -53,7 +53,7 @@ def weights_of(pairs: PairWeights, wanted: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def weight_of(pairs, pair):
+def pair_weight(pairs, pair):
     """The weight of a pair."""
     i = place_in(pairs.pair, 0, len(pairs.pair), pair)
     return pairs.weight[i] if i < len(pairs.pair) and pairs.pair[i] == pair else 0.0

@@ -39,6 +39,8 @@ from telic.kernels import kernel
 
 _ARRAYS = ("weights", "deviations", "caps")
 """Parts of `SignalWeights` that a model folder keeps as arrays."""
+_UNKNOWN = {"bound": np.inf} | dict.fromkeys(("objective", "static", "gap", "pair_gap"), np.nan)
+"""What the others are where JSON, which has no such numbers, has none."""
 
 
 class Ranked(NamedTuple):
@@ -157,7 +159,7 @@ class SignalRanker:
                 self.state,
                 beyond,
                 strings,
-                (self.shrinkage.clock, self.shrinkage.pairs, self.shrinkage.apps),
+                (self.shrinkage.clock, self.shrinkage.follows, self.shrinkage.apps),
                 self.weights.weights,
                 self.weights.pairs,
                 self.weights.personal,
@@ -180,7 +182,7 @@ class SignalRanker:
     def meta(self) -> dict[str, Any]:
         """Return the part of a model folder's description."""
         fit = asdict(self.weights) | dict.fromkeys((*_ARRAYS, "pairs"))
-        fit["bound"] = self.weights.bound if self.weights.bound < np.inf else None
+        fit |= {name: None for name in _UNKNOWN if not np.isfinite(fit[name])}
         return {
             "features": list(FEATURES),
             "fit": fit,
@@ -217,7 +219,7 @@ class SignalRanker:
         fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in _ARRAYS}
         pairs = (frozen(arrays[f"signals.pairs.{name}"]) for name in PairWeights._fields)
         fit["pairs"] = PairWeights(*pairs)
-        fit["bound"] = fit["bound"] or np.inf
+        fit |= {name: number for name, number in _UNKNOWN.items() if fit[name] is None}
         return cls(
             CountArrays(texts, apps, *(arrays[f"signals.{name}"] for name in names)),
             SignalWeights(**fit),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from telic.completion.signals.evaluation import ALL, Tested
-from telic.completion.signals.groups import FEEDBACK
+from telic.completion.signals.groups import FEEDBACK, PAIRS
 from telic.completion.signals.log_split import CHOSEN, LEARNED, LONGEST, TESTED, Searches
 from telic.completion.signals.weights import SHOWN, SignalWeights
 from telic.report import Report, Table
@@ -263,12 +263,18 @@ def fit_facts(fitted: SignalWeights) -> dict[str, Any]:
     """Say how the fit went, as JSON takes it."""
     if not fitted.penalties:
         return {"fit": "the static order: no group helped"}
-    return {
-        "compositions fitted": fitted.choices,
-        "objective": fitted.objective,
-        "objective of the static order": fitted.static,
-        "at most above the optimum": fitted.gap,
-    }
+    facts: dict[str, Any] = {}
+    if fitted.choices:
+        facts = {
+            "compositions fitted": fitted.choices,
+            "objective": fitted.objective,
+            "objective of the static order": fitted.static,
+            "at most above the optimum": fitted.gap,
+        }
+    if PAIRS in fitted.penalties:
+        facts["prefixes that weights of pairs were learned from"] = fitted.pair_choices
+        facts["their objective at most above its optimum"] = fitted.pair_gap
+    return facts
 
 
 def weight_rows(fitted: SignalWeights, groups: Sequence[str]) -> list[dict[str, Any]]:

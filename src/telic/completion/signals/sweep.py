@@ -20,7 +20,7 @@ from telic.completion.signals.counts import (
 )
 from telic.completion.signals.features import (
     CLOCK_SHRINKAGE,
-    PAIR_SHRINKAGE,
+    FOLLOWS_SHRINKAGE,
     text_of,
     times_followed,
     write_features,
@@ -73,7 +73,7 @@ class Shrinkage:
     """Numbers of submissions that rates are mixed with: see `telic.completion.signals.features`."""
 
     clock: float = CLOCK_SHRINKAGE
-    pairs: float = PAIR_SHRINKAGE
+    follows: float = FOLLOWS_SHRINKAGE
     apps: float = APP_SHRINKAGE
 
 
@@ -124,7 +124,7 @@ def walk(
         part = slice(first, first + at_once)
         lengths, typed = searches.typed(events[part], places[part])
         *moments, pairs = _empty(events[part], lengths)
-        mixed = shrinkage.clock, shrinkage.pairs, shrinkage.apps
+        mixed = shrinkage.clock, shrinkage.follows, shrinkage.apps
         strings = searches.index.strings
         done = _fill(
             state,

@@ -40,11 +40,13 @@ weights are as good as known from so many."""
 class SignalWeights:
     """What a fit found; all zero is the static order, by popularity alone.
 
-    The preference of a candidate is ``log(1 + submissions) + features @ weights``.
+    The preference of a candidate is ``log(1 + submissions) + features @ weights``, and the weights
+    of its pairs with the earlier queries of the session.
     """
 
     weights: np.ndarray
-    """float64 (len(FEATURES),), in the units of the features; 0 in groups that are off."""
+    """float64 (len(FEATURES),), in the units of the features; 0 in groups that are off, and 1 for
+    what weights of pairs add."""
     penalties: dict[str, float]
     """Of each group that is on: lambda of ``lambda / 2 * |w / spread|^2``."""
     deviations: np.ndarray
@@ -65,6 +67,11 @@ class SignalWeights:
     """The most that all feedback on a candidate adds or takes: see `Saturation`."""
     pairs: PairWeights = NO_PAIRS
     """Of pairs of queries, numbered as the log's; of a box, as its catalogue's."""
+    pair_choices: int = 0
+    """Prefixes that these were learned from."""
+    pair_gap: float = np.nan
+    """Their own objective, which leaves the other weights as they are, is at most so far above its
+    optimum."""
 
     @property
     def personal(self) -> bool:

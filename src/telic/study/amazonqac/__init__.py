@@ -1,5 +1,6 @@
 """AmazonQAC (arXiv 2411.04129): signals at real prefixes, on the published test split."""
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from telic.completion.engine.folding import fold
-from telic.completion.signals import GROUPS, STATIC, Lessons, Searches, learn
+from telic.completion.signals import GROUPS, STATIC, Lessons, Searches, learn, learn_pairs
 from telic.completion.signals.evaluation import ALL, compared
+from telic.completion.signals.groups import PAIRS
 from telic.completion.signals.pair_weights import MOST_PAIRED
 from telic.completion.signals.report import weight_rows
 from telic.completion.signals.sweep import SHRINKAGE, walk
@@ -123,14 +125,20 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
         raise InputError("AmazonQAC: too few submissions to split. Raise --share.")
     lessons = Lessons(walk(searches, learned, typed[learned], shrinkage=SHRINKAGE))
     chosen_by = list(walk(searches, chosen, typed[chosen], shrinkage=SHRINKAGE))
-    whole = learn(
-        searches, lessons, chosen_by, paired=(paired, typed[paired]), progress=steps.progress
-    )
+    others = [group for group in searches.groups if group != PAIRS]
+    whole = learn(searches, lessons, chosen_by, others, progress=steps.progress)
     penalties = dict.fromkeys(GROUPS, USUAL) | whole.penalties
     parts = {
         name: lessons.fit({group: penalties[group] for group in groups})
         for name, groups in PARTS.items()
     }
+    del lessons  # half a gigabyte
+    given = paired, typed[paired]
+    steps.progress("weights of pairs")
+    parts["+ session, pairs"], _ = learn_pairs(searches, parts["+ session"], chosen_by, given)
+    with_pairs, worth = learn_pairs(searches, whole, chosen_by, given)
+    gates = whole.gates | {PAIRS: worth.said}
+    whole = replace(with_pairs if worth.certain else whole, gates=gates)
     models: dict[str, SignalWeights] = {"static": STATIC, **parts, ALL: whole}
     steps.progress("testing")
     wanted = np.flatnonzero(tested)
