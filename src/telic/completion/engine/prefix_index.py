@@ -316,6 +316,18 @@ class PrefixIndex:
         )
         return ids[:count], weights[:count]
 
+    def top_spelled(self, folded: bytes, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Do as `top_of` and then as `spelled`, in one step: give the spellings."""
+        return kernels.top_spelled(
+            self.strings,
+            np.frombuffer(folded, np.uint8),
+            (self.weight_numbers, self.weight_values, self.block_maxima),
+            (self.hot_ranges, self.hot_ids),
+            self.spelling_kinds,
+            (self.given_before, self.given_spellings, self.given_offsets),
+            k,
+        )
+
     def top_in_range(self, lo: int, hi: int, k: int = 10) -> np.ndarray:
         """Give the k heaviest ids of ``lo <= id < hi``, in the order of `top`.
 

@@ -10,6 +10,7 @@ import numpy as np
 from telic.completion.engine.array_kernels import copy_into, longer
 from telic.completion.engine.front_coding import BLOCK as STRINGS
 from telic.completion.engine.front_coding import gather, prefix_range, read_entry
+from telic.completion.engine.shown_spelling import spelled
 from telic.kernels import kernel
 
 BLOCK = 64
@@ -125,6 +126,14 @@ def top_of_prefix(strings, prefix, weights, hot, ids, found):
     for i in range(k):
         found[i] = values[numbers[ids[i]]]
     return k
+
+
+@kernel
+def top_spelled(strings, prefix, weights, hot, kinds, given, k):
+    """Spellings of the k heaviest strings that start with a prefix, as `spelled` returns them."""
+    ids, found = np.empty(k, np.int64), np.empty(k)
+    count = top_of_prefix(strings, prefix, weights, hot, ids, found)
+    return spelled(strings, kinds, given, ids[:count])
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,8 @@ KEPT_BYTES = 8 << 20
 _ENTRY = 512
 """What such an answer takes besides its characters."""
 _NO_APPS: tuple[Any, ...] = (None, [{}, []])
+_QUERY_ALONE = {"q", "user"}
+"""What is given where nothing is known of who asks; the user is empty."""
 
 
 class Desk:
@@ -168,7 +171,11 @@ class Desk:
         asked = (base, apps is None, *given.items())
         body = kept.bodies.get(asked)
         if body is None:
-            body = await self._answer(given, base, apps, address)
+            if given.keys() <= _QUERY_ALONE and self._compositions.plain:
+                query = inputs.text(given.get("q", ""), "q", self._settings.max_query)
+                body = _written(query, base, self._compositions.static(query))
+            else:
+                body = await self._answer(given, base, apps, address)
             kept.add(asked, body)
         return body
 
@@ -207,21 +214,29 @@ class Desk:
                 for each in found.suggestions()
             ]
             carried = ", " + json.dumps({"suggestions": told})
-        return self._body(query, base, found or compositions.static(query), carried)
-
-    def _body(self, query: str, base: str, shown: Listed | list[int], carried: str) -> bytes:
-        """Return an answer's JSON; what was typed is escaped: half a character is no UTF-8."""
-        if isinstance(shown, list):
-            numbers, index = shown, self._compositions.completer.index
-        else:
-            numbers, index = shown.numbers, shown.keystroke.completer.index
+        if found is None:
+            return _written(query, base, compositions.static(query))
+        numbers, index = found.numbers, found.keystroke.completer.index
         if max(numbers, default=0) < len(index):
             texts = index.spelled(np.array(numbers, np.int64))
         else:
-            assert isinstance(shown, Listed)
-            texts = joined_texts([text.encode() for text in shown.texts_of(numbers)])
-        lists = listed(texts, json.dumps(base + "search?q=")[1:-1].encode())
-        return b"[%b, %b%b]" % (json.dumps(query).encode(), lists, carried.encode())
+            texts = joined_texts([text.encode() for text in found.texts_of(numbers)])
+        return _written(query, base, texts, carried)
+
+
+def _written(
+    query: str, base: str, texts: tuple[np.ndarray, np.ndarray], carried: str = ""
+) -> bytes:
+    """Return an answer's JSON; what was typed is escaped: half a character is no UTF-8."""
+    return b"[%b, %b%b]" % (
+        json.dumps(query).encode(), listed(texts, _address(base)), carried.encode()
+    )  # fmt: skip
+
+
+@lru_cache(64)
+def _address(base: str) -> bytes:
+    """Return what the address of a search begins with, as JSON has it."""
+    return json.dumps(base + "search?q=")[1:-1].encode()
 
 
 class _KeptAnswers:

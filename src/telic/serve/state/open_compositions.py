@@ -173,11 +173,10 @@ class OpenCompositions:
         more = completer.words or completer.signals or completer.records
         return more is None and not completer.live.version
 
-    def static(self, query: str) -> list[int]:
-        """Return ids in the static order: what the catalogue has most of."""
+    def static(self, query: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the list in the static order, as `PrefixIndex.spelled` does."""
         shown = min(self.completer.n, SHOWN)
-        ids, _ = self.completer.index.top_of(encoded_prefix(query), shown)
-        return ids.tolist()
+        return self.completer.index.top_spelled(encoded_prefix(query), shown)
 
     def nobody(
         self,
