@@ -1,5 +1,6 @@
 """A box with signals does what was measured, says why, and keeps what one user did to that user."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -115,6 +116,16 @@ def test_signals_of_another_version_are_refused(box):
     for features in (meta["features"][:-1], [*meta["features"][1:], meta["features"][0]]):
         with pytest.raises(ModelError, match="signals are of another version"):
             SignalRanker.stored(meta | {"features": features}, arrays)
+
+
+def test_what_no_fit_said_is_not_written_as_a_number(box):
+    """Of pairs alone no other weights were fitted, and JSON has no such numbers."""
+    weights = replace(box.signals.weights, objective=np.nan, static=np.nan, gap=np.nan)
+    signals = replace(box.signals, weights=weights)
+    written = json.dumps(signals.meta(), allow_nan=False)
+    again = SignalRanker.stored(json.loads(written), signals.arrays()).weights
+    assert np.isnan([again.objective, again.static, again.gap]).all()
+    assert again.pair_gap == weights.pair_gap
 
 
 def test_signals_that_were_stored_with_wider_runs_of_characters_are_read(box):

@@ -13,6 +13,8 @@ import pytest
 from tests.held import hold
 
 from telic import cli
+from telic.completion.signals import STATIC
+from telic.completion.signals.gates import Worth
 from telic.errors import InputError
 from telic.study import amazonqac
 from telic.study.amazonqac.rows import Source
@@ -203,6 +205,19 @@ def test_the_later_part_is_chosen_by_and_other_sessions_are_learned_from(folder,
     paired, places = given
     assert paired.tolist() == learned.tolist()  # so few that all are learned from
     assert places.tolist() == typed[np.argsort(log.at, kind="stable")][learned].tolist()
+
+
+def test_weights_of_pairs_are_used_where_their_gate_is_open(folder, monkeypatch):
+    table, results = Source(folder, share=1.0).read(None, lambda step: None), []
+    for certain in (True, False):
+        worth = Worth(0.1, certain, "on: told")
+        monkeypatch.setattr(amazonqac, "learn_pairs", lambda *_, worth=worth: (STATIC, worth))
+        found = amazonqac.evaluated(table, min_sessions=1, seed=3, steps=Steps())
+        assert found["signals"][-1]["gate"] == "on: told"
+        mrr = {row["model"]: row["mrr"] for row in found["results"]}
+        assert mrr["+ session, pairs"] == mrr["static"]
+        results.append(mrr["all that help"] == mrr["static"])
+    assert results == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,7 @@ def test_every_group_has_a_penalty_and_a_gate(searches):
     lessons, chosen_by = lessons_of(searches), choosing_moments(searches)
     found = learn(searches, lessons, chosen_by)
     assert set(found.gates) == {*GROUPS, "pairs", "feedback"}
+    assert [group for group, _ in searches.controls] == ["session", "pairs", "apps"]
     assert found.gap <= 1e-4 * (1 + found.objective)
     assert found.objective <= found.static
     with pytest.raises(InputError, match="tells nothing of 'apps'"):

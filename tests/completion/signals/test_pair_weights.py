@@ -193,6 +193,9 @@ def test_users_of_a_pair_are_counted_once_each(caused):
     assert users_of(caused, pairs, end).tolist() == counts
     assert len(set(counts)) > 3
     assert users_of(caused, pairs, 0).tolist() == [0] * len(pairs)
+    uncounted = copy(caused)
+    uncounted.count = np.zeros(len(caused))
+    assert users_of(uncounted, pairs, end).tolist() == [0] * len(pairs)
 
 
 def test_users_of_one_network_are_perhaps_one_person(caused):
@@ -204,20 +207,45 @@ def test_users_of_one_network_are_perhaps_one_person(caused):
 
 
 def test_what_few_users_did_next_has_no_weight():
-    """Three go from red to tea, one from red to tee, each again and again; both are well known."""
+    """Three go from red to tea, one from red to tee, again and again, and a fourth at last."""
     visits = [(user, "tea") for user in ("ann", "ben", "cat")] + [("dan", "tee")]
     rows = [(f"u{n}", n % 3, text) for n in range(12) for text in ("tea", "tee", "red")]
     for time in range(40):
         for n, (user, then) in enumerate(visits):
             at = 100 + 200 * time + 10 * n
             rows += [(user, at, "red"), (user, at + 1, then)]
-    searches = Searches(log_of(sorted(rows, key=lambda row: row[1])), min_users=3)
+    rows += [("eve", 9000, "red"), ("eve", 9001, "tea")]
+    searches = Searches(log_of(sorted(rows, key=lambda row: row[1])), min_users=4)
     events = np.flatnonzero(searches.before >= 0)
-    lessons = pair_lessons_of(searches, STATIC, (events, np.ones(len(events), np.int64)))
-    red, tea, tee = (searches.index.find(text) for text in ("red", "tea", "tee"))
-    learned = np.divmod(lessons.fit(0.1).pairs.pair, len(searches.index))
-    assert list(zip(*map(np.ndarray.tolist, learned), strict=True)) == [(red, tea)]
-    assert tee >= 0
+
+    def learned(events):
+        lessons = pair_lessons_of(searches, STATIC, (events, np.ones(len(events), np.int64)))
+        fitted = lessons.fit(0.1)
+        assert (fitted.pair_choices > 0) == (len(lessons) > 0) == (len(fitted.pairs.pair) > 0)
+        return fitted.pairs.pair.tolist()
+
+    red, tea = (searches.index.find(text) for text in ("red", "tea"))
+    assert learned(events) == [pair_number(red, tea, len(searches.index))]
+    assert learned(events[:-1]) == []  # eve is not known by then
+
+
+def test_of_a_query_that_only_its_user_knows_nothing_is_learned_for_all():
+    """Lists for everybody do not have it, so that no pair is to blame that it was not first."""
+    log = searchers(FOLLOWING, users=60, sessions=20, nouns=12, seed=4)
+    searches = Searches(log, min_users=12)
+    events = np.flatnonzero(searches.part == 1)
+    moments = list(walk(searches, *one_prefix(searches, events, np.random.default_rng(0))))
+    expected = list(by_definition(moments, STATIC))
+    own = sum(int((~piece.known[piece.position >= 0]).sum()) for piece in moments)
+    lessons = PairLessons(moments, STATIC)
+    assert own > 5
+    assert len(lessons) == len(expected) > 5
+    losses = [
+        np.log(sum(np.exp(score - rows[chosen][0]) for score, _ in rows))
+        for rows, chosen in expected
+    ]
+    choices = lessons._choices
+    assert choices.loss(np.zeros(choices.size)) == pytest.approx(np.mean(losses))
 
 
 def test_a_penalty_is_above_zero(caused):
