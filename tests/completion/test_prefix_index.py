@@ -78,6 +78,7 @@ def test_the_index_equals_brute_force(entries, prefixes, k, hot_top, hot_range):
         lo, hi = index.range(prefix)
         assert list(range(lo, hi)) == brute.matching(prefix)
         assert index.top(prefix, k).tolist() == brute.top(prefix, k)
+        assert index.top_phrases(prefix, k) == [brute.phrases[i] for i in brute.top(prefix, k)]
         if prefix not in brute.phrases:
             assert index.find(prefix) == -1
     lo, hi = index.ranges(prefixes)
