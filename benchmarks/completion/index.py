@@ -118,16 +118,15 @@ def in_pieces(memory: int, folder: Path) -> dict[str, float | bool]:
 
 def made_up(count: int, folder: Path) -> dict:
     """Write so many strings of four or five syllables, mostly of two words, each once."""
-    rng = np.random.default_rng(0)
+    rng, s = np.random.default_rng(0), SYLLABLES
     schema = pa.schema({"phrase": pa.string(), "weight": pa.float64()})
     with pq.ParquetWriter(folder / "given.parquet", schema) as writer:
         for first in range(0, count, BATCH):
-            # Odd multiples take each number below 2 ** 30 once, far from the one before.
+            # Odd multiples: each number below 2 ** 30 comes once, far from the one before.
             numbers = (np.arange(first, min(first + BATCH, count)) * 0x2545F491) % (1 << 30)
             texts = [
                 f"{s[n & 63]}{s[n >> 6 & 63]}{' ' * (n % 7 > 0)}{s[n >> 12 & 63]}{s[n >> 18 & 63]}"
                 f"{s[n >> 24]}"
-                for s in (SYLLABLES,)
                 for n in numbers.tolist()
             ]
             weight = np.log1p(rng.pareto(1.0, len(texts)))
@@ -214,7 +213,7 @@ def measured(names: int, queries: int) -> dict:
 
 
 def measured_made_up(count: int, queries: int) -> dict:
-    """Measure what more strings than fit into memory take."""
+    """Measure what made-up strings take that are never in memory together."""
     with tempfile.TemporaryDirectory() as folder:
         apart("made_up", count, Path(folder))
         found = apart("in_pieces", MEMORY, Path(folder))

@@ -550,6 +550,7 @@ def test_a_model_is_warmed_by_typing_and_submitting_twice(found):
     assert [name for name, *_ in composition.mock_calls] == 2 * searched
     composition.submit.assert_called_with("anders" if found else "and")
     completer.compose.assert_called_with(completer.user())
+    completer.index.top_phrases.assert_called_once()  # what a service asks where nobody is known
 
 
 @pytest.mark.parametrize("family", ["👩\u200d👧", "re\u00adcipe", "café noir"])

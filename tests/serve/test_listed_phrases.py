@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from telic.completion.engine.array_kernels import joined_texts
-from telic.serve.requests.listed_phrases import listed
+from telic.serve.requests.listed_phrases import lists_in_json
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=12)
 
@@ -16,7 +16,7 @@ TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=12
 @example(["".join(map(chr, range(256))), "", '"\\', "日本 語"], "/?q=")
 def test_lists_are_json_of_the_texts_and_of_their_addresses(texts, address):
     table = joined_texts([text.encode() for text in texts])
-    written = listed(table, json.dumps(address)[1:-1].encode()).decode()
+    written = lists_in_json(table, json.dumps(address)[1:-1].encode()).decode()
     assert json.loads(f"[{written}]") == [
         texts,
         [""] * len(texts),

@@ -117,6 +117,7 @@ def _type_into_boxes() -> None:
 
     Completer.load("list").suggest("te", where={"category": "t"})
     box = Completer.load("model")
+    box.index.top_phrases("t")
     user = box.user()
     for query in ("tea leaf", "tea cup"):  # the first is nobody's, and then the user's own
         composition = box.compose(user)

@@ -88,7 +88,7 @@ def test_the_weights_are_at_their_optimum(caused, moments, base, penalty):
             assert own + penalty * (w + SPARSITY * np.sign(w)) == pytest.approx(0, abs=0.02)
         else:
             assert abs(own) <= SPARSITY * penalty + 0.02
-    assert fitted.pair_choices == len(choices)
+    assert fitted.pair_choices == len(choices) == len(lessons)
     assert 0 <= fitted.pair_gap < 0.1
     assert fitted.penalties == model.penalties | {PAIRS: penalty}
     assert fitted.weights[FEATURES.index("learned to follow")] == 1.0
@@ -246,6 +246,23 @@ def test_of_a_query_that_only_its_user_knows_nothing_is_learned_for_all():
     ]
     choices = lessons._choices
     assert choices.loss(np.zeros(choices.size)) == pytest.approx(np.mean(losses))
+
+
+def test_prefixes_without_a_pair_of_many_are_not_counted(moments):
+    """They stay in the logit, where they change nothing."""
+    every = PairLessons(moments, STATIC)
+    some = PairLessons(moments, STATIC, lambda pairs: np.arange(len(pairs)) % 7 == 0)
+    kept = set(some._pairs.tolist())
+    told = [
+        any(kept & set(pairs) for _, pairs in rows) for rows, _ in by_definition(moments, STATIC)
+    ]
+    assert 0 < len(some) == sum(told) < len(every) == len(told)
+
+
+def test_no_prefix_is_no_lesson(caused):
+    none = np.zeros(0, np.int64)
+    with pytest.raises(InputError, match="no prefix to learn weights of pairs from"):
+        pair_lessons_of(caused, STATIC, (none, none))
 
 
 def test_a_penalty_is_above_zero(caused):

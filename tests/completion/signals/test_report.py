@@ -295,4 +295,10 @@ def test_a_box_says_of_each_group_its_gate_its_penalty_and_what_weighs_anything(
     assert fit == {"compositions": 321, "objective": 12.5, "at most above its optimum": 0.001}
     assert "apps" in said(by_hand("apps"))[0]
     assert "feedback" in said(by_hand(gates={"feedback": "off"}))[0]
-    assert said(STATIC)[1] == {"compositions": 0}
+    assert said(STATIC)[1] == {}
+    pairs = replace(by_hand("pairs"), choices=0, objective=np.nan, gap=np.nan)
+    facts = said(replace(pairs, pair_choices=7, pair_gap=0.25))[1]
+    assert facts == {
+        "prefixes of pairs": 7,
+        "objective of pairs at most above its optimum": 0.25,
+    }

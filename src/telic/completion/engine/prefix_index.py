@@ -328,7 +328,7 @@ class PrefixIndex:
         return _decoded(*self.top_spelled(encoded_prefix(prefix), k))
 
     def top_spelled(self, folded: bytes, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Do as `top_of` and then as `spelled`, in one step: give the spellings."""
+        """Do as `top_of` and then as `spelled`, in one step."""
         return kernels.top_spelled(
             self.strings,
             np.frombuffer(folded, np.uint8),
@@ -374,7 +374,7 @@ class PrefixIndex:
         return pa.Array.from_buffers(pa.large_string(), len(ids), buffers)
 
     def spelled(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Do as `phrases`, in UTF-8: give the spellings one after the other, and offsets."""
+        """Give the spellings of several phrases, in UTF-8, one after the other, and offsets."""
         given = self.given_before, self.given_spellings, self.given_offsets
         return spelled(self.strings, self.spelling_kinds, given, ids)
 

@@ -149,10 +149,12 @@ def signal_facts(ranker: SignalRanker) -> dict[str, Any]:
         if group in GROUPS or group in fit.gates or group in fit.penalties
     }
     certified = {
+        "compositions": fit.choices or np.nan,
         "objective": fit.objective,
         "at most above its optimum": fit.gap,
+        "prefixes of pairs": fit.pair_choices or np.nan,
         "objective of pairs at most above its optimum": fit.pair_gap,
     }
     known = {name: value for name, value in certified.items() if np.isfinite(value)}
     minutes = {"minutes without a search that end a session": ranker.session_minutes}
-    return {"signals": groups} | {"fit": {"compositions": fit.choices} | known} | minutes
+    return {"signals": groups, "fit": known} | minutes

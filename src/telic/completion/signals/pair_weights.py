@@ -1,8 +1,9 @@
 """Weights for pairs of queries, learned as AppAware learns those of queries and apps.
 
-A pair that followed one another in a session before has a weight, which is added to the preference
-of the later query wherever the earlier one is in the session. Pairs that were never seen have none,
-so that what is held grows with the log and not with the square of its queries. The weights minimise
+A pair that enough users submitted in a session, one query some time after the other, has a weight.
+It is added to the preference of the later query wherever the earlier one is in the session. Other
+pairs have none, so that what is held grows with the log and not with the square of its queries. The
+weights minimise
 [Zhang2017] (3.3.5), by stochastic dual coordinate ascent, beside a model that stays as it is.
 """
 
@@ -27,7 +28,7 @@ from telic.completion.signals.sweep import (
     walk,
 )
 from telic.completion.signals.weights import SignalWeights, some_of
-from telic.errors import expect_above
+from telic.errors import InputError, expect_above
 from telic.kernels import kernel
 
 PAIR_PENALTIES = (0.1, 1.0, 10.0, 100.0)
@@ -102,8 +103,9 @@ class PairLessons:
         )
 
     def __len__(self) -> int:
-        """Return the number of prefixes that say something of pairs."""
-        return len(self._choices) if len(self._pairs) else 0
+        """Return the number of prefixes that say something of pairs that have a weight."""
+        told = np.diff(self._choices.shared_start[self._choices.start])
+        return int(np.count_nonzero(told))
 
     def fit(self, penalty: float) -> SignalWeights:
         """Return the model with weights of pairs.
@@ -121,10 +123,11 @@ class PairLessons:
         """
         expect_above(0, penalty=penalty)
         weight, gap = np.zeros(len(self._pairs)), 0.0
-        if len(self):
-            each = penalty / len(self)
+        if len(weight):
+            n = len(self._choices)  # the solver takes means over them
+            each = penalty / n
             found = fit_sdca(self._choices, Elastic(SPARSITY * each, each))
-            weight, gap = found.weights, found.gap * len(self)
+            weight, gap = found.weights, found.gap * n
         kept = np.flatnonzero(weight)
         weights = self.model.weights.copy()
         weights[GROUP_OF.index(PAIRS)] = 1.0
@@ -190,13 +193,20 @@ def pair_lessons_of(
         most.
     shrinkage : Shrinkage
     most : int
+
+    Raises
+    ------
+    InputError
+        If there is no prefix.
     """
     if prefixes is None:
         rng = np.random.default_rng([searches.seed, 7])
         events = some_of(np.flatnonzero(searches.part == LEARNED), most, rng)
         prefixes = one_prefix(searches, events, rng)
+    if not len(prefixes[0]):
+        raise InputError("there is no prefix to learn weights of pairs from.")
     moments = walk(searches, *prefixes, shrinkage=shrinkage)
-    end = int(np.searchsorted(searches.at, searches.at[prefixes[0]].max(initial=0), "right"))
+    end = int(np.searchsorted(searches.at, searches.at[prefixes[0]].max(), "right"))
     return PairLessons(
         moments, model, lambda pairs: users_of(searches, pairs, end) >= searches.min_users
     )

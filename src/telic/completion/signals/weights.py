@@ -68,7 +68,7 @@ class SignalWeights:
     pairs: PairWeights = NO_PAIRS
     """Of pairs of queries, numbered as the log's; of a box, as its catalogue's."""
     pair_choices: int = 0
-    """Prefixes that these were learned from."""
+    """Prefixes with such a pair that these were learned from."""
     pair_gap: float = np.nan
     """Their own objective, which leaves the other weights as they are, is at most so far above its
     optimum."""
@@ -92,7 +92,7 @@ class SignalWeights:
     def of_group(self, group: str, digits: int) -> str:
         """Return the weights of a group in words, those that are not 0, with so many digits."""
         if group == PAIRS:
-            return f"{len(self.pairs.pair):,} pairs"
+            return f"of pairs: {len(self.pairs.pair):,}"
         named = zip(FEATURES, self.weights, GROUP_OF, strict=True)
         return ", ".join(
             f"{name} {weight:+.{digits}f}" for name, weight, of in named if of == group and weight

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from telic.serve.http.connections import Connections
 from telic.serve.http.errors import Problem
 from telic.serve.operation.settings import Settings
 from telic.serve.requests.between_workers import PeerError, Peers, WorkerPlace
-from telic.serve.requests.listed_phrases import listed
+from telic.serve.requests.listed_phrases import lists_in_json
 from telic.serve.state.forgotten_users import ForgottenUsers
 from telic.serve.state.open_compositions import OpenCompositions
 from telic.serve.state.store import Outcome, StoreError
@@ -26,7 +27,8 @@ _ENTRY = 512
 """What such an answer takes besides its characters."""
 _NO_APPS: tuple[Any, ...] = (None, [{}, []])
 _QUERY_ALONE = {"q", "user"}
-"""What is given where nothing is known of who asks; the user is empty."""
+"""What is given where nothing is known of who asks; the user is empty. Of these `_answer` checks
+the query's length alone."""
 
 
 class Desk:
@@ -54,7 +56,7 @@ class Desk:
         self._forgotten, self._others = forgotten, set(range(place.workers)) - {place.index}
         self._compositions, self._settings = compositions, settings
         self._kept = _KeptAnswers()
-        listed(joined_texts([b""]), b"")  # so that nobody waits for its kernel
+        lists_in_json(joined_texts([b""]), b"")  # so that nobody waits for its kernel
         self.peers = Peers(place, self._for_a_peer, connections.adopt)
 
     def owner(self, given: dict[str, str]) -> int | None:
@@ -228,9 +230,8 @@ def _written(
     query: str, base: str, texts: tuple[np.ndarray, np.ndarray], carried: str = ""
 ) -> bytes:
     """Return an answer's JSON; what was typed is escaped: half a character is no UTF-8."""
-    return b"[%b, %b%b]" % (
-        json.dumps(query).encode(), listed(texts, _address(base)), carried.encode()
-    )  # fmt: skip
+    lists = lists_in_json(texts, _address(base))
+    return b"[%b, %b%b]" % (json.dumps(query).encode(), lists, carried.encode())
 
 
 @lru_cache(64)
@@ -255,7 +256,7 @@ class _KeptAnswers:
 
     def add(self, asked: tuple[Any, ...], body: bytes) -> None:
         """Keep an answer; where there are too many, begin anew."""
-        size = len(body) + len(repr(asked)) + _ENTRY
+        size = len(body) + sum(map(len, chain.from_iterable(asked[2:]))) + _ENTRY
         if self._bytes + size > KEPT_BYTES:
             self.bodies, self._bytes = {}, 0
         self.bodies[asked] = body

@@ -13,7 +13,7 @@ _NEXT = np.frombuffer(b'", "', np.uint8)
 _END = np.frombuffer(b'"], ["', np.uint8)
 
 
-def listed(table: tuple[np.ndarray, np.ndarray], address: bytes) -> bytes:
+def lists_in_json(table: tuple[np.ndarray, np.ndarray], address: bytes) -> bytes:
     r"""Return the texts, as many empty texts, and an address for each, as three lists in JSON.
 
     Parameters
@@ -26,19 +26,21 @@ def listed(table: tuple[np.ndarray, np.ndarray], address: bytes) -> bytes:
     Examples
     --------
     >>> text = np.frombuffer(b'tea"cup', np.uint8)
-    >>> print(listed((text, np.array([0, 3, 7])), b"/search?q=").decode())
+    >>> print(lists_in_json((text, np.array([0, 3, 7])), b"/search?q=").decode())
     ["tea", "\"cup"], ["", ""], ["/search?q=tea", "/search?q=%22cup"]
     """
     text, offsets = table
     if len(offsets) == 1:
         return b"[], [], []"
-    return _listed(frozen(text), offsets, np.frombuffer(address, np.uint8)).tobytes()
+    return _lists_in_json(frozen(text), offsets, np.frombuffer(address, np.uint8)).tobytes()
 
 
 @kernel
-def _listed(text, offsets, address):
+def _lists_in_json(text, offsets, address):
+    """Write what `lists_in_json` returns."""
     n = len(offsets) - 1
-    # A byte takes six in JSON and three in an address, at most.
+    # A byte takes six in JSON and three in an address, at most; before a text of each list comes
+    # what stands between texts, and around each list what stands between lists.
     out = np.empty(9 * len(text) + n * (len(address) + 3 * len(_NEXT)) + 3 * len(_END), np.uint8)
     at = copy_into(out, 0, _END[-2:])
     for i in range(n):

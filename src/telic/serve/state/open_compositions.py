@@ -384,3 +384,4 @@ def warm(completer: Completer) -> None:
         for at, prefix in enumerate(("", "a", "an", "and", "an")):
             found = composition.suggest(prefix, at=float(at), show=SHOWN)
         composition.submit(found[0].text if found else "and")
+    completer.index.top_phrases("a", SHOWN)  # what is asked where nobody is known
