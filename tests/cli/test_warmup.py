@@ -88,7 +88,7 @@ def test_boxes_are_typed_into(monkeypatch):
     monkeypatch.setattr("telic.completion.Completer", typed)
     MODULE._type_into_boxes()
     composed = ["load().compose", *4 * ["load().compose().suggest"], "load().compose().submit"]
-    listed = ["load", "load().suggest", "load", "load().user"]
+    listed = ["load", "load().suggest", "load", "load().index.top_phrases", "load().user"]
     assert [name for name, *_ in typed.mock_calls] == [*listed, *composed, *composed]
 
 

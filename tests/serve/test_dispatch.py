@@ -41,7 +41,7 @@ def test_kept_answers_have_a_bound(client, monkeypatch):
     for number in range(50):
         answer, kept = of_desk(client, q=f"{number:04}")
         assert answer[0] == f"{number:04}"
-        assert len(kept) == number % 16 + 1
+        assert len(kept) == number % 18 + 1
         took = sum(
             len(body) + sum(len(name) + len(value) for name, value in asked[2:]) + dispatch._ENTRY
             for asked, body in kept.items()
