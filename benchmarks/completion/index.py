@@ -117,7 +117,7 @@ def in_pieces(memory: int, folder: Path) -> dict[str, float | bool]:
 
 
 def made_up(count: int, folder: Path) -> dict:
-    """Write so many strings of four or five syllables, mostly of two words, each once."""
+    """Write so many strings of five syllables, mostly of two words, each once."""
     rng, s = np.random.default_rng(0), SYLLABLES
     schema = pa.schema({"phrase": pa.string(), "weight": pa.float64()})
     with pq.ParquetWriter(folder / "given.parquet", schema) as writer:

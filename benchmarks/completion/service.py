@@ -431,8 +431,7 @@ phrases again and again. Rows that miss their target come first. All variants ar
 asked in turn; times and ratios are medians over nine rounds. What two workers answer is counted by
 processor time, as if each had a processor of its own, because this machine has only two. The load
 of four connections lasts two minutes. Where feedback misses its target, no step is to blame: it is
-many small ones in Python, which take longer here than in a loop, because the processor's
-caches are cold after each wait for the network.
+many small ones in Python, and they take longer here than in a loop.
 
 """
 

@@ -428,7 +428,7 @@ class PrefixIndex:
 def _decoded(spellings: np.ndarray, offsets: np.ndarray) -> list[str]:
     coded = spellings.tobytes()
     text = coded.decode()
-    if len(text) == len(coded):  # all ASCII: it is cut in half the time
+    if len(text) == len(coded):  # all ASCII: no piece has to be decoded
         return [text[start:end] for start, end in pairwise(offsets.tolist())]
     return [coded[start:end].decode() for start, end in pairwise(offsets.tolist())]
 

@@ -211,21 +211,28 @@ def controls(
     Of `groups`, those of `Searches.controls` have a control. Each row compares the learned
     popularity with and without the group: as the log is, and with sessions, or times, exchanged.
     """
-    out = []
     groups = searches.groups if groups is None else groups
-    for group, shuffled in searches.controls:
-        sessions = shuffled == "shuffled_sessions"
-        if group not in groups or (sessions and not (searches.before >= 0).any()):
-            continue
-        for control in (False, True):
-            progress(f"{group}, {'exchanged' if control else 'as it is'}")
-            own = getattr(searches, shuffled)() if control else searches
-            lessons = lessons_of(own, shrinkage=shrinkage)
-            base = {"popularity": USUAL}
-            chosen_by = choosing_moments(own, shrinkage=shrinkage) if group == PAIRS else []
-            beside = _beside(own, lessons, chosen_by, base, {group: USUAL}, shrinkage)
-            models = {"static": lessons.fit(base), group: beside}
-            found = measured(own, models, shrinkage=shrinkage, most=most)
-            row = {"group": group, "exchanged": control, "n": len(found.event)}
-            out.append(row | compared(found.ranks[group], found.ranks["static"], found.unit))
-    return out
+    sessions = bool((searches.before >= 0).any())
+    asked = [
+        (group, shuffled)
+        for group, shuffled in searches.controls
+        if group in groups and (sessions or shuffled != "shuffled_sessions")
+    ]
+    rows = {}
+    # The log as it is serves all groups, and a log that is shuffled may serve several.
+    for way in dict.fromkeys(way for _, shuffled in asked for way in (None, shuffled)):
+        own = getattr(searches, way)() if way else searches
+        beside = [group for group, shuffled in asked if way in (None, shuffled)]
+        progress(f"{', '.join(beside)}, {'exchanged' if way else 'as it is'}")
+        lessons = lessons_of(own, shrinkage=shrinkage)
+        chosen_by = choosing_moments(own, shrinkage=shrinkage) if PAIRS in beside else []
+        base = {"popularity": USUAL}
+        models = {"static": lessons.fit(base)}
+        for group in beside:
+            models[group] = _beside(own, lessons, chosen_by, base, {group: USUAL}, shrinkage)
+        found = measured(own, models, shrinkage=shrinkage, most=most)
+        for group in beside:
+            gained = compared(found.ranks[group], found.ranks["static"], found.unit)
+            row = {"group": group, "exchanged": bool(way), "n": len(found.event)}
+            rows[group, bool(way)] = row | gained
+    return [rows[group, exchanged] for group, _ in asked for exchanged in (False, True)]

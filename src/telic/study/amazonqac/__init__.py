@@ -132,7 +132,7 @@ def evaluated(rows: pa.Table, *, min_sessions: int, seed: int, steps: Steps) -> 
         name: lessons.fit({group: penalties[group] for group in groups})
         for name, groups in PARTS.items()
     }
-    del lessons  # half a gigabyte
+    del lessons  # they are large, and so is what comes
     given = paired, typed[paired]
     steps.progress("weights of pairs")
     parts["+ session, pairs"], _ = learn_pairs(searches, parts["+ session"], chosen_by, given)
