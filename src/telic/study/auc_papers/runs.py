@@ -40,20 +40,20 @@ def first_rule(name: str) -> str:
 def load(name: str, data: str | Path | None = None, rule: str | None = None) -> DataSet | None:
     """Load a set by name, under one of its label rules; None if its file is absent.
 
-    Its scaling is the one that its published results fit best.
+    Without a rule, its first one. Its scaling is the one that its published results fit best.
     """
     file = set_file(name, data)
     if not file.is_file():
         return None
     rows, y, classes = labelled_set(name, data)
-    positive = y > 0
-    if name in RULES and rule is not None and classes is not None:
-        positive = RULES[name][rule](classes)
+    rule = first_rule(name) if rule is None else rule
+    ruled = classes is not None and rule in RULES.get(name, {})
+    positive = RULES[name][rule](classes) if ruled else y > 0
     X: Matrix = rows
     if rows.nnz > 0.15 * rows.shape[0] * rows.shape[1] or rows.shape[1] <= 200:
         X = rows.toarray()
     with file.open("rb") as stream:
-        digest = f"{hashlib.file_digest(stream, 'sha256').hexdigest()[:16]} {rule or ''}"
+        digest = f"{hashlib.file_digest(stream, 'sha256').hexdigest()[:16]} {rule}"
     return DataSet(name, X, positive, "minmax+unit" if name in SCALED else "unit", digest)
 
 
@@ -102,7 +102,7 @@ def ceiling(
 ) -> Iterator[tuple[str, str, str, float]]:
     """Best linear AUC under every label rule and scaling: (rule, scaling, loss, mean AUC)."""
     for rule in RULES.get(name, {"": None}):
-        rows = load(name, data, rule or None)
+        rows = load(name, data, rule)
         if rows is None:
             return
         wide = rows.X.shape[1] > 10_000
