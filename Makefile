@@ -39,8 +39,8 @@ bench: setup .venv-bench/.ready  ## a page of measurements beside rivals: make b
 
 .venv-bench/.ready: requirements.lock benchmarks/requirements-bench.txt benchmarks/requirements-bench-overrides.txt
 	rm -rf .venv-bench && $(PYTHON) -m venv .venv-bench
-	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --require-hashes -r requirements.lock
-	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python -r benchmarks/requirements-bench.txt --override benchmarks/requirements-bench-overrides.txt
+	$(BIN)/uv pip install --quiet --compile-bytecode --python .venv-bench/bin/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python .venv-bench/bin/python -r benchmarks/requirements-bench.txt --override benchmarks/requirements-bench-overrides.txt
 	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --no-deps --no-build-isolation --offline -e .
 	touch $@
 
