@@ -1,6 +1,7 @@
 """The decorator of every compiled function, and the machine code that is kept between runs."""
 
 import atexit
+import gc
 import hashlib
 import os
 import re
@@ -122,8 +123,21 @@ def _compile_once(compile_: Callable, cache: _Cache, signature: object) -> objec
     In one thread, too, before the turn: one that held a turn and waited for numba's lock could make
     two processes wait for each other.
     """
-    with global_compiler_lock, _turn(cache.cache_path, cache._made._cache_file._index_name):
+    name = cache._made._cache_file._index_name
+    with global_compiler_lock, _turn(cache.cache_path, name), _no_collection():
         return compile_(signature)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let Python look for no garbage meanwhile: while it compiles there is much to look through."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion.engine import word_kernels as kernels
+from telic.completion.engine.array_kernels import sift_down, sift_up
 from telic.completion.engine.packed_numbers import pack_numbers
 from telic.completion.engine.prefix_index import block_maxima
 from telic.completion.engine.prefix_kernels import BLOCK, heaviest
@@ -71,12 +72,12 @@ def test_the_best_are_kept_each_once_and_ties_go_to_the_smaller_id(entries, k):
 def test_a_heap_gives_the_least_key_first(numbers):
     keys, heap = np.array(numbers, float), np.arange(len(numbers))[::-1].copy()
     for i in range(len(heap)):
-        kernels._sift_up(heap, keys, i)
+        sift_up(heap, keys, i)
     came = []
     for size in range(len(heap), 0, -1):
         came.append(keys[heap[0]])
         heap[0] = heap[size - 1]
-        kernels._sift_down(heap, keys, size - 1)
+        sift_down(heap, keys, size - 1)
     assert came == sorted(numbers)
 
 

@@ -47,9 +47,24 @@ def test_a_file_that_was_changed_is_read_again(tmp_path):
     file, steps = tmp_path / "catalogue.csv", Steps(tmp_path / "work")
     file.write_text("a")
     assert steps("lines", count_lines, file=file) == 1
+    changed = file.stat().st_mtime_ns
     file.write_text("a\nb")
-    os.utime(file, ns=(1, 1))
+    os.utime(file, ns=(changed, changed))
     assert steps("lines", count_lines, file=file) == 2
+
+
+def test_what_a_file_or_a_folder_holds_counts_wherever_it_lies(tmp_path):
+    steps = Steps(tmp_path / "work")
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "catalogue.csv").write_text("a\nb")
+        os.utime(tmp_path / place / "catalogue.csv", ns=(len(place), len(place)))
+        assert steps("lines", count_lines, file=tmp_path / place / "catalogue.csv") == 2
+        assert steps("files", count_files, folder=tmp_path / place) == 3
+    assert (steps.made, steps.taken) == (2, 2)
+    (tmp_path / "there" / "catalogue.csv").rename(tmp_path / "there" / "other.csv")
+    assert steps("files", count_files, folder=tmp_path / "there") == 3
+    assert steps.made == 3
 
 
 def count_files(*, folder):

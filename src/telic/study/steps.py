@@ -1,5 +1,6 @@
 """The steps of a study: each is shown as progress, made once and kept."""
 
+import hashlib
 import inspect
 import json
 import re
@@ -78,20 +79,19 @@ class Steps:
             arrays become lists. What does not change the result, such as a number of threads, is
             bound by `functools.partial`, which does not count as a setting.
         **settings
-            What JSON takes; None and paths too: a file that was changed since counts as another,
-            and so does a folder of whose files one was.
+            What JSON takes; None and paths too: a file, or a folder of files, counts by what it
+            holds, wherever it lies.
         """
         self.progress(name)
         if self.folder is None:
             self.made += 1
             return _read(_written(make(**settings)))
         module = inspect.getmodule(make.func if isinstance(make, partial) else make)
-        files = {
-            name: _last_change(path)
-            for name, path in settings.items()
-            if isinstance(path, Path) and path.exists()
+        counted = {
+            name: _held(value) if isinstance(value, Path) and value.exists() else value
+            for name, value in settings.items()
         }
-        made_by = fingerprint(module, settings=[settings, files], package="telic")
+        made_by = fingerprint(module, settings=counted, package="telic")
         words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
         file = self.folder / f"{'-'.join(words)}-{made_by}.json"
         if file.exists():
@@ -133,10 +133,13 @@ def spread(values: Sequence[float]) -> list[float]:
     return [float(np.mean(values)), min(values), max(values)]
 
 
-def _last_change(path: Path) -> Any:
+def _held(path: Path) -> Any:
+    """Hash of a file; of each file of a folder, by its name there."""
     if path.is_dir():
-        return sorted((str(f), f.stat().st_mtime_ns) for f in path.rglob("*") if f.is_file())
-    return path.stat().st_mtime_ns
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        return [(file.relative_to(path).as_posix(), _held(file)) for file in files]
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _written(content: Any) -> str:

@@ -115,3 +115,28 @@ def place_in(sorted_ids, first, last, wanted):
         else:
             last = middle
     return first
+
+
+@kernel
+def sift_up(heap, keys, i):
+    """Move entry i of a heap, whose least key is on top, up to its place."""
+    entry = heap[i]
+    while i and keys[heap[(i - 1) // 2]] > keys[entry]:
+        heap[i] = heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    heap[i] = entry
+
+
+@kernel
+def sift_down(heap, keys, size):
+    """Move the top of a heap down to its place."""
+    i, entry = 0, heap[0]
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
+            child += 1
+        if keys[heap[child]] >= keys[entry]:
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = entry

@@ -13,6 +13,8 @@ from telic.data.contracts import MAX_TEXT
 
 TEXT = pa.string(), pa.large_string()
 """Types of Arrow arrays that are taken as they are."""
+FEW = 1000
+"""Phrases that are folded one by one: compiling what folds many takes longer."""
 JOINED = 1 << 16
 """Phrases that are encoded at once."""
 
@@ -27,10 +29,12 @@ def encoded_phrases(phrases: Iterable, begin: int = 0) -> tuple[pa.Array, pa.Arr
         spellings = given.cast(pa.large_string()).cast(pa.large_binary())
     else:
         spellings = _spellings(given, begin)
-    text, offsets = bytes_and_offsets(spellings)
-    forms, ends, rest = fold_texts(text, offsets, MAX_TEXT)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(forms)]
-    folded = pa.Array.from_buffers(pa.large_binary(), len(spellings), buffers)
+    folded, rest = spellings, np.ones(len(spellings), bool)
+    if len(spellings) > FEW:
+        text, offsets = bytes_and_offsets(spellings)
+        forms, ends, rest = fold_texts(text, offsets, MAX_TEXT)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(forms)]
+        folded = pa.Array.from_buffers(pa.large_binary(), len(spellings), buffers)
     others = np.flatnonzero(rest)
     slow = [
         checked_form(phrase.decode(), f"phrases[{begin + i}]").encode()

@@ -202,6 +202,16 @@ def prefix_range(strings, n, prefix):
 
 
 @kernel
+def length_of(strings, i):
+    """Bytes of string i."""
+    packed, starts, _ = strings
+    at, shared, rest = np.int64(starts[i // BLOCK]), np.int64(0), np.int64(0)
+    for _ in range(i % BLOCK + 1):
+        shared, rest, at = read_entry(packed, at + rest)
+    return shared + rest
+
+
+@kernel
 def read_string(strings, i, out, used):
     """Write string i to out, from `used` on; return out, larger where it had to be, and the end."""
     packed, starts, _ = strings

@@ -451,6 +451,8 @@ def _checked_k(k: int) -> int:
 
 def _large_ranges(strings: tuple[np.ndarray, ...], n: int, smallest: int) -> np.ndarray:
     none = np.empty((0, 2), np.int64)
+    if n < smallest:
+        return none
     ranges = np.empty((kernels.large_ranges(strings, n, smallest, none), 2), np.int64)
     kernels.large_ranges(strings, n, smallest, ranges)
     return np.unique(ranges, axis=0)

@@ -3,13 +3,11 @@
 String i of a table is ``text[offsets[i]:offsets[i + 1]]``. Every range of ids is half-open.
 """
 
-import heapq
-
 import numpy as np
 
-from telic.completion.engine.array_kernels import copy_into, longer
+from telic.completion.engine.array_kernels import copy_into, longer, set_row, sift_down, sift_up
 from telic.completion.engine.front_coding import BLOCK as STRINGS
-from telic.completion.engine.front_coding import gather, prefix_range, read_entry
+from telic.completion.engine.front_coding import length_of, prefix_range, read_entry
 from telic.completion.engine.shown_spelling import spelled
 from telic.kernels import kernel
 
@@ -33,7 +31,7 @@ def range_of(strings, n, text):
     hi, step = lo, 1
     while step:
         at = hi + step - 1
-        if at < end and gather(strings, n, np.array([at]))[1][1] == len(text):
+        if at < end and length_of(strings, at) == len(text):
             hi, step = hi + step, 2 * step
         else:
             end, step = min(end, at), step // 2
@@ -86,14 +84,28 @@ def fill_top(weights, maxima, lo, hi, out):
         return
     # Each interval on the heap waits with its heaviest id; taking that id splits the interval.
     best = heaviest(weights, maxima, lo, hi)
-    heap = [(-np.int64(weights[best]), best, lo, hi)]
+    waiting, used = np.empty((2 * len(out), 3), np.int64), 1  # heaviest id, lo, hi
+    keys, heap, size = np.empty(len(waiting), np.int64), np.empty(len(waiting), np.int64), 1
+    set_row(waiting, 0, (best, lo, hi))
+    heap[0] = 0
     for rank in range(len(out)):
-        _, best, lo, hi = heapq.heappop(heap)
+        top = heap[0]
+        best, lo, hi = waiting[top, 0], waiting[top, 1], waiting[top, 2]
         out[rank] = best
+        size -= 1
+        heap[0] = heap[size]
+        sift_down(heap, keys, size)
+        if rank + 1 == len(out):
+            return
         for left, right in ((lo, best), (best + 1, hi)):
             if left < right:
-                candidate = heaviest(weights, maxima, left, right)
-                heapq.heappush(heap, (-np.int64(weights[candidate]), candidate, left, right))
+                near_by = heaviest(weights, maxima, left, right)
+                set_row(waiting, used, (near_by, left, right))
+                # Heaviest first, then lowest id: weights are numbered, from 0 to less than n.
+                keys[used] = near_by - np.int64(weights[near_by]) * len(weights)
+                heap[size] = used
+                sift_up(heap, keys, size)
+                size, used = size + 1, used + 1
 
 
 @kernel

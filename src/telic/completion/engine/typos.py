@@ -67,11 +67,12 @@ def make_trie(text, offsets):
     """Make a trie of sorted, distinct words: word i is ``text[offsets[i]:offsets[i + 1]]``."""
     entries, used = np.zeros((256, 3), np.int32), 0
     ends, at = np.empty(len(text) + 10 * len(offsets), np.uint8), 0
-    nodes, last = np.zeros((256, 4), np.int64), 1  # first word, end, depth in bytes, entry
+    nodes, last = np.zeros((256, 4), np.int32), 1  # first word, end, depth in bytes, entry
     set_row(nodes, 0, (0, len(offsets) - 1, 0, -1))
     node = 0
     while node < last:
-        lo, hi, depth, entry = nodes[node]
+        lo, hi = np.int64(nodes[node, 0]), np.int64(nodes[node, 1])
+        depth, entry = nodes[node, 2], nodes[node, 3]
         node += 1
         header = used
         if entry >= 0:
@@ -190,7 +191,7 @@ def near(trie, size, token, edits, whole, keys):
     plain = True
     for letter in token:
         plain &= letter < 0x80
-    found, used = np.empty((64, 3), np.int64), 0
+    found, used = np.empty((64, 3), np.int32), 0
     deepest = m + edits + 2
     rows = np.empty((deepest, 2 * edits + 1), np.int64)
     path, best = np.empty(deepest, np.int64), np.empty(deepest, np.int64)

@@ -5,7 +5,7 @@ Every range is half-open. Costs are counted in quarters of an edit.
 
 import numpy as np
 
-from telic.completion.engine.array_kernels import set_row
+from telic.completion.engine.array_kernels import set_row, sift_down, sift_up
 from telic.completion.engine.filters import has_values, passes
 from telic.completion.engine.packed_numbers import read, read_some
 from telic.completion.engine.prefix_kernels import heaviest
@@ -46,8 +46,8 @@ def _marks(wanted_words, size):
         shift += 1
     marks = np.zeros((size >> shift) + 1, np.uint8)
     for t in range(len(token_start) - 1):
-        for lo, hi, _ in ranges[token_start[t] : token_start[t + 1]]:
-            for place in range(lo >> shift, ((hi - 1) >> shift) + 1):
+        for r in range(token_start[t], token_start[t + 1]):
+            for place in range(ranges[r, 0] >> shift, ((ranges[r, 1] - 1) >> shift) + 1):
                 marks[place] |= 1 << t
     return marks, shift
 
@@ -94,31 +94,6 @@ def _insert(ids, scores, found, phrase, score):
 
 
 @kernel
-def _sift_up(heap, keys, i):
-    """Move entry i of a heap, whose least key is on top, up to its place."""
-    entry = heap[i]
-    while i and keys[heap[(i - 1) // 2]] > keys[entry]:
-        heap[i] = heap[(i - 1) // 2]
-        i = (i - 1) // 2
-    heap[i] = entry
-
-
-@kernel
-def _sift_down(heap, keys, size):
-    """Move the top of a heap down to its place."""
-    i, entry = 0, heap[0]
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
-            child += 1
-        if keys[heap[child]] >= keys[entry]:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = entry
-
-
-@kernel
 def _second(totals, least):
     """Place of the least number but the one at `least`, or that if there is no other."""
     second = least
@@ -134,8 +109,8 @@ def _phrases_of(ranges, lists):
     postings, posting_start = lists
     bits = np.zeros(PHRASES if len(ranges) else 0, np.int64)
     phrases = np.empty(READ, np.int64)
-    for lo, hi, _ in ranges:
-        place, end = read(posting_start, lo), read(posting_start, hi)
+    for r in range(len(ranges)):
+        place, end = read(posting_start, ranges[r, 0]), read(posting_start, ranges[r, 1])
         while place < end:
             some = min(end - place, READ)
             read_some(postings, place, place + some, phrases)
@@ -143,6 +118,15 @@ def _phrases_of(ranges, lists):
                 bits[(phrases[i] >> 6) % PHRASES] |= 1 << (phrases[i] & 63)
             place += some
     return bits
+
+
+@kernel
+def _may_be_shown(phrase, skip, left_out, filtered):
+    """Whether a phrase is not left out, passes the filter and has the boosted values."""
+    codes, wanted, boosted = filtered
+    if skip[0] <= phrase < skip[1] or (len(left_out) and left_out[phrase]):
+        return False
+    return passes(codes, wanted, phrase) and has_values(codes, boosted, phrase)
 
 
 @kernel
@@ -169,18 +153,16 @@ def best_phrases(
     heads, maxima = bounds
     postings, posting_start = lists
     ranges, token_start = wanted_words
-    skip_lo, skip_hi = skip
     few, most, most_marked = budgets
-    codes, wanted, boosted = filtered
     ids, scores = out
     k, found, least = len(ids), 0, np.int64(0)
     totals = np.zeros(len(token_start) - 1, np.int64)
     cheapest, driver = np.empty(len(totals), np.int64), 0
     for t in range(len(totals)):
         cheapest[t] = ranges[token_start[t], 2]
-        for lo, hi, cost in ranges[token_start[t] : token_start[t + 1]]:
-            totals[t] += read(posting_start, hi) - read(posting_start, lo)
-            cheapest[t] = min(cheapest[t], cost)
+        for r in range(token_start[t], token_start[t + 1]):
+            totals[t] += read(posting_start, ranges[r, 1]) - read(posting_start, ranges[r, 0])
+            cheapest[t] = min(cheapest[t], ranges[r, 2])
         least += cheapest[t]
         if totals[t] < totals[driver]:
             driver = t
@@ -199,12 +181,12 @@ def best_phrases(
     waiting = np.empty((size + 2 * candidates, 6), np.int64)  # place, end, word, lo, hi, cost
     keys, heap = np.empty(len(waiting)), np.empty(len(waiting), np.int64)
     for i in range(size):
-        lo, hi, cost = own[i]
+        lo, hi, cost = own[i, 0], own[i, 1], own[i, 2]
         word = heaviest(heads, maxima, lo, hi)
         set_row(waiting, i, (0, 0, word, lo, hi, cost))
         keys[i] = unit * (cost + others) - values[heads[word]]
         heap[i] = i
-        _sift_up(heap, keys, i)
+        sift_up(heap, keys, i)
     used = size
     for _ in range(candidates):
         if size == 0:
@@ -212,7 +194,8 @@ def best_phrases(
         top = heap[0]
         if found == k and -keys[top] < scores[k - 1]:
             return found
-        place, end, word, lo, hi, cost = waiting[top]
+        place, end, word = waiting[top, 0], waiting[top, 1], waiting[top, 2]
+        lo, hi, cost = waiting[top, 3], waiting[top, 4], waiting[top, 5]
         if lo < hi:
             place, end = read(posting_start, word), read(posting_start, word + 1)
         phrase = read(postings, place)
@@ -222,7 +205,7 @@ def best_phrases(
         else:
             size -= 1
             heap[0] = heap[size]
-        _sift_down(heap, keys, size)
+        sift_down(heap, keys, size)
         if lo < hi:
             for left, right in ((lo, word), (word + 1, hi)):
                 if left < right:
@@ -230,13 +213,9 @@ def best_phrases(
                     set_row(waiting, used, (0, 0, near_by, left, right, cost))
                     keys[used] = unit * (cost + others) - values[heads[near_by]]
                     heap[size] = used
-                    _sift_up(heap, keys, size)
+                    sift_up(heap, keys, size)
                     size, used = size + 1, used + 1
-        if len(left_out) and left_out[phrase]:
-            continue
-        if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
-            continue
-        if has_values(codes, boosted, phrase):
+        if _may_be_shown(phrase, skip, left_out, filtered):
             total = _cost_of_phrase(phrase, words, wanted_words, marked)
             if total >= 0:
                 score = values[numbers[phrase]] - unit * total
@@ -249,8 +228,8 @@ def best_phrases(
     ]
     theirs = ranges[token_start[second] : token_start[second + 1]] if marking else own[:0]
     also, phrases = _phrases_of(theirs, lists), np.empty(READ, np.int64)
-    for lo, hi, _ in own:
-        place, end = read(posting_start, lo), read(posting_start, hi)
+    for r in range(len(own)):
+        place, end = read(posting_start, own[r, 0]), read(posting_start, own[r, 1])
         while place < end:
             some = min(end - place, READ)
             read_some(postings, place, place + some, phrases)
@@ -259,9 +238,7 @@ def best_phrases(
                 phrase = phrases[i]
                 if marking and not also[(phrase >> 6) % PHRASES] >> (phrase & 63) & 1:
                     continue
-                if skip_lo <= phrase < skip_hi or not passes(codes, wanted, phrase):
-                    continue
-                if (len(left_out) and left_out[phrase]) or not has_values(codes, boosted, phrase):
+                if not _may_be_shown(phrase, skip, left_out, filtered):
                     continue
                 most_it_scores = values[numbers[phrase]] - unit * least
                 if found == k and (most_it_scores, -phrase) <= (scores[k - 1], -ids[k - 1]):

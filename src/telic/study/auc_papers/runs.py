@@ -47,8 +47,8 @@ def load(name: str, data: str | Path | None = None, rule: str | None = None) -> 
         return None
     rows, y, classes = labelled_set(name, data)
     rule = first_rule(name) if rule is None else rule
-    ruled = classes is not None and rule in RULES.get(name, {})
-    positive = RULES[name][rule](classes) if ruled else y > 0
+    by_classes = RULES.get(name, {}).get(rule)
+    positive = y > 0 if by_classes is None or classes is None else by_classes(classes)
     X: Matrix = rows
     if rows.nnz > 0.15 * rows.shape[0] * rows.shape[1] or rows.shape[1] <= 200:
         X = rows.toarray()
