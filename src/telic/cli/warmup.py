@@ -19,6 +19,7 @@ COMMANDS = """
     completion fit titles.csv list
     completion fit titles.csv queries.csv box --min-users 1
     completion inspect box --prefix te
+    completion fit many.csv many
     completion inspect box --prefix "cpu tae"
     completion fit queries.csv signals --signals all --min-users 1
     completion inspect signals --prefix te
@@ -94,6 +95,9 @@ def _write_tables() -> None:
     phrases = [f"{a} {b}" for a, b in product(words, words)]
     titles = [f"{phrase},{n + 1},{phrase[0]}\n" for n, phrase in enumerate(phrases)]
     Path("titles.csv").write_text("".join(["title,views,category\n", *titles]))
+    # Few phrases are folded one by one, and have no range that is kept with its heaviest.
+    many = [f"{word} {n:04}" for word, n in product(("tea", "cup"), range(1024))]
+    Path("many.csv").write_text("\n".join(["title", *many]))
     queries = [
         f"user {u},{phrases[(u * i + i * i) % len(phrases)]},2026-03-{i + 1:02}T{u:02}:00\n"
         for u, i in product(range(8), range(31))
