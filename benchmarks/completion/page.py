@@ -10,6 +10,7 @@ import time
 import warnings
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -237,8 +238,9 @@ METHODS = {
     "telic sdca": partial(telic, fit_sdca, {"max_passes": 1000, "tol": GAP / 2}),
     "telic saga": partial(telic, fit_saga, {"max_passes": 40, "tol": 0.0}),
     "SciPy L-BFGS-B": scipy_lbfgsb,
-    "PyTorch proximal gradient": torch_proximal,
 }
+if find_spec("torch"):
+    METHODS["PyTorch proximal gradient"] = torch_proximal
 
 
 FILE = "completion-speed.md"
