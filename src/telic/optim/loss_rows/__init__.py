@@ -19,9 +19,9 @@ them as an argument would be compiled anew by every process.
 
 from types import ModuleType
 
-from telic.optim.loss_rows import logistic, plain, poisson, tweedie
+from telic.optim.loss_rows import logistic, plain, poisson, squared, tweedie
 
-_FAMILIES = {1: logistic, 4: poisson, 5: tweedie}
+_FAMILIES = {0: squared, 1: logistic, 4: poisson, 5: tweedie}
 
 
 def rows_of(code: int) -> ModuleType:
