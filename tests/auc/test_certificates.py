@@ -366,3 +366,36 @@ def test_a_lasso_without_a_ridge_has_a_bound_too(seed, kind):
     with np.errstate(all="raise"):
         blown = certified(kind(X), y, np.full(3, 1e300), 1, beta=0.0, beta1=1.0, tol=1e-8)
     assert (blown.converged, blown.gap) == (False, np.inf)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize(("shift", "beta", "tol"), [(1e6, 0.1, 1e-6), (1e7, 1.0, 1e-3)])
+@pytest.mark.parametrize("seed", [4, 8, 9])
+def test_the_pairwise_bounds_hold_for_columns_far_from_zero(loss, shift, beta, tol, seed):
+    """Sparse rows are stored from zero, and their scores lose digits that dense ones keep."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 10)) + shift
+    y = rng.random(60) < 0.4
+    phi = {
+        "hinge": lambda m: np.maximum(0, 1 - m),
+        "squared_hinge": lambda m: np.maximum(0, 1 - m) ** 2,
+        "logistic": lambda m: np.logaddexp(0, -m),
+    }[loss]
+
+    def value(w):
+        scores = (X.astype(np.longdouble) - shift) @ w
+        margins = scores[y][:, None] - scores[~y][None]
+        return y.mean() * (~y).mean() * phi(margins).mean() + beta / 2 * w @ w
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        models = [
+            PairwiseAUC(beta, loss=loss, tol=t).fit(kind(X), y)
+            for kind in (np.asarray, sparse.csr_array)
+            for t in (tol, 1e-12)
+        ]
+    values = [value(model.coef_[0]) for model in models]
+    for model, found in zip(models, values, strict=True):
+        assert found - min(values) <= model.gap_ + 1e-15
+        assert found <= value(np.zeros(10))
+    assert models[2].gap_ <= tol * values[2] + 0.0005

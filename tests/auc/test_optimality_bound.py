@@ -15,6 +15,7 @@ from telic.auc.optimality_bound import (
     fenchel_terms,
     gap_bound,
     least_subgradient,
+    scores_at,
     slope_at,
     slope_of,
     small,
@@ -110,11 +111,25 @@ def test_the_noise_of_a_slope_is_the_size_of_what_is_summed(kind, weight):
     found = slope_at(kind(X), positive, w, weight)
     np.testing.assert_allclose(found.noise, rounding * (np.abs(X - centre).T @ terms), rtol=1e-9)
     assert found.lead == pytest.approx((shares[:2] @ X[:2] - shares[2:] @ X[2:]) @ w)
-    slopes = np.array([1.0, -3.0, 2.0, 1.0, -1.0])
-    centre = X.mean(axis=0) if kind is np.asarray else 0.0
-    gradient, noise = slope_of(kind(X), slopes)
+    slopes, errors = np.array([1.0, -3.0, 2.0, 1.0, -1.0]), np.array([0.0, 1e-3, 0.0, 2e-3, 0.0])
+    middle = X.mean(axis=0)
+    gradient, noise = slope_of(kind(X), slopes, errors, middle)
     assert gradient == pytest.approx(X.T @ slopes)
-    np.testing.assert_allclose(noise, rounding * (np.abs(X - centre).T @ np.abs(slopes)), rtol=1e-9)
+    seen = np.abs(X - (middle if kind is np.asarray else 0.0)).T
+    expected = rounding * (seen @ np.abs(slopes)) + np.abs(X - middle).T @ errors
+    np.testing.assert_allclose(noise, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_scores_are_seen_from_the_centre_and_say_what_rounding_may_do(kind):
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(50, 7)) + 1e9, rng.normal(size=7)
+    centre = X.mean(axis=0)
+    scores, blur = scores_at(kind(X), centre, w)
+    exact = ((X.astype(np.longdouble) - centre) @ w).astype(float)
+    off = np.abs(scores - exact).max()
+    assert off <= blur <= (1e-4 if kind is sparse.csr_array else 1e-13)
+    assert off > 0
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from telic.auc.methods.pairwise import (
     _newton,
     hinge,
     pairwise,
+    smoothed_hinge_sums,
     squared_hinge_sums,
 )
 from telic.auc.methods.spam import centred, spam, spam_pass
@@ -340,6 +341,32 @@ def test_squared_hinge_sums_by_definition(seed, margin):
     assert of_low == pytest.approx(2 * short.sum(0), abs=1e-9)
     mean = np.maximum(0, 1 - (high[:, None] - low[None, :])).mean()
     assert hinge(high, low) == pytest.approx(mean)
+
+
+@given(seed=st.integers(0, 10**6), corner=st.sampled_from([1.0, 0.1, 0.001]))
+@settings(max_examples=25)
+def test_smoothed_hinge_sums_by_definition(seed, corner):
+    rng = np.random.default_rng(seed)
+    # The rounded scores put margins on the ends of the corner, too.
+    high, low = np.sort(rng.normal(size=9).round(1)), np.sort(rng.normal(size=7).round(1))
+    mine, theirs = rng.random(9), rng.random(7)
+    short, share = 1 - (high[:, None] - low[None, :]), np.outer(mine, theirs)
+    inside = np.clip(short, 0, corner)
+    loss = inside**2 / (2 * corner) + np.maximum(short - corner, 0)
+    value, of_high, of_low = smoothed_hinge_sums(high, low, corner, mine, theirs)
+    assert value == pytest.approx((share * loss).sum())
+    assert of_high == pytest.approx(-(share * inside).sum(1) / corner, abs=1e-9)
+    assert of_low == pytest.approx((share * inside).sum(0) / corner, abs=1e-9)
+    plain = smoothed_hinge_sums(high, low, corner)
+    assert plain[0] == pytest.approx(loss.sum())
+
+
+def test_the_rounded_corner_is_as_exact_far_out():
+    high, low = np.array([3.0, 1e11]), np.array([-1e11, 2.0 + 5e-4])
+    value, of_high, of_low = smoothed_hinge_sums(high, low, 1e-3)
+    assert value == pytest.approx(5e-4**2 / 2e-3, rel=1e-6)
+    assert of_high == pytest.approx([-0.5, 0.0], rel=1e-6)
+    assert of_low == pytest.approx([0.0, 0.5], rel=1e-6)
 
 
 def small():

@@ -564,3 +564,21 @@ def test_what_counts_as_diverged_or_converged_goes_with_the_units_of_y(scale):
         else:
             with pytest.warns(ConvergenceWarning, match="saga stopped after 1 passes"):
                 run([coef])
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("method", ["auto", "prox_newton", "gram", "sdca"])
+def test_rows_without_weight_count_for_nothing_where_features_are_many(method, is_sparse):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 600))
+    y = X[:, 0] + rng.normal(size=50)
+    weights = np.ones(50)
+    weights[[0, 7]] = 0.0
+    rows = sparse.csr_array(X) if is_sparse else X
+    options = {"loss": "squared", "l1": 0.01, "method": method, "tol": 1e-9}
+    options["max_passes"] = 5000
+    options["l2"] = 0.01 if method == "sdca" else 0.0
+    found = minimize(rows, y, sample_weight=weights, **options)
+    without = minimize(rows[weights > 0], y[weights > 0], **options)
+    assert found.objective == pytest.approx(without.objective, rel=1e-7)
+    assert found.converged

@@ -144,11 +144,34 @@ def slope_at(
     return Slope(gradient, noise, float(pairs * (spread + (1 - lead) ** 2)), lead)
 
 
-def slope_of(X: Matrix, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Xᵀ·slopes for slopes that sum to 0, and how far rounding may have moved each entry."""
-    centre = None if sparse.issparse(X) else X.mean(axis=0, dtype=np.float64)
-    gradient, noise = _combined(as_rows(X), centre, slopes, np.abs(slopes), X.shape[1])
-    return gradient, widened(noise, X.shape[0])
+def scores_at(X: Matrix, centre: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
+    """(x − centre)ᵀw of every row, and how far rounding may have moved any of them."""
+    dense = not sparse.issparse(X)
+    scores, sizes = _scored(as_rows(X), centre if dense else None, w, X.shape[0])
+    if not dense:
+        scores -= centre @ w
+        sizes += np.abs(centre) @ np.abs(w)
+    return scores, float(sizes.max()) * EPS * (8 + 2 * np.sqrt(w.size))
+
+
+def slope_of(
+    X: Matrix, slopes: np.ndarray, errors: np.ndarray, centre: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Σ (x − centre)·slope over the rows, and how far each entry may be off.
+
+    `errors` is how far each slope may be; of the true ones the sum is 0.
+    """
+    rows, dense = as_rows(X), not sparse.issparse(X)
+    gradient, noise = _combined(rows, centre if dense else None, slopes, np.abs(slopes), X.shape[1])
+    noise = widened(noise, X.shape[0])
+    if dense:
+        return gradient, noise + _combined(rows, centre, slopes, errors, X.shape[1])[1]
+    # Zeros of sparse rows are as far from the centre as that is from 0.
+    stored, far = sparse.csr_array(X), np.abs(centre)
+    row = np.repeat(errors, np.diff(stored.indptr))
+    beyond = np.abs(stored.data - centre[stored.indices]) - far[stored.indices]
+    moved = np.bincount(stored.indices, row * beyond, X.shape[1]) + far * errors.sum()
+    return gradient - centre * slopes.sum(), noise + np.maximum(moved, 0.0)
 
 
 def widened(sizes: np.ndarray, n: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
-from telic.auc.optimality_bound import EPS, slope_of, small
+from telic.auc.optimality_bound import EPS, scores_at, slope_of, small, widened
 from telic.errors import InputError, expect_at_least, expect_one_of
 from telic.evaluate.classification import check_rates
 
@@ -81,14 +81,27 @@ def smoothed_hinge_sums(
 ) -> Sums:
     """As `squared_hinge_sums` for the hinge, its corner rounded over a width of `corner`.
 
-    At most the number of pairs times corner/2 below the hinge: the difference of two squared
-    hinges, (max(0, m)² − max(0, m − corner)²)/(2·corner).
+    At most the number of pairs times corner/2 below the hinge: a margin m below 1 costs
+    (1 − m)²/(2·corner) in the corner, and 1 − m − corner/2 below it.
     """
-    weights = high_weight, low_weight
-    outer: tuple = squared_hinge_sums(high, low, 1.0, *weights)
-    inner: tuple = squared_hinge_sums(high, low, 1.0 - corner, *weights)
-    value, of_high, of_low = ((a - b) / (2 * corner) for a, b in zip(outer, inner, strict=True))
-    return value, of_high, of_low
+    mine = np.ones(high.size) if high_weight is None else high_weight
+    theirs = np.ones(low.size) if low_weight is None else low_weight
+    # In the corner are the negatives from the first to before the second place, then the line.
+    corners = [np.searchsorted(low, high - 1.0 + off, side="right") for off in (0.0, corner)]
+    count, above, square = (_sums_from(theirs * power) for power in (1.0, low, low**2))
+    short = 1.0 - high
+    first, then = corners
+    inside, near = count[first] - count[then], above[first] - above[then]
+    squares = np.maximum(inside * short**2 + 2 * short * near + (square[first] - square[then]), 0.0)
+    line = count[then] * (short - corner / 2) + above[then]
+    value = mine * (squares / (2 * corner) + line)
+    of_high = -mine * ((inside * short + near) / corner + count[then])
+    last = np.searchsorted(high, low + 1.0, side="left")
+    then = np.searchsorted(high, low + 1.0 - corner, side="left")
+    count, below = _sums_to(mine), _sums_to(mine * high)
+    inside, near = count[last] - count[then], below[last] - below[then]
+    of_low = theirs * ((inside * (1.0 + low) - near) / corner + count[then])
+    return float(value.sum()), of_high, of_low
 
 
 def hinge(high: np.ndarray, low: np.ndarray) -> float:
@@ -168,7 +181,8 @@ def pairwise(
         return Solution(w, objective.passes, stopped=stopped, exhausted=exhausted)
     if smooth and not stopped and small(X) and rows[0].size * rows[1].size <= SMALL_PAIRS:
         parts = [
-            X[part].toarray() if sparse.issparse(X) else X[part] - objective.centre for part in rows
+            (X[part].toarray() if sparse.issparse(X) else X[part]) - objective.centre
+            for part in rows
         ]
         share = pairs_weight * np.outer(*(counts[r] / t for r, t in zip(rows, totals, strict=True)))
         w = _newton(
@@ -178,8 +192,19 @@ def pairwise(
             beta=beta,
             bend_of=partial(_bend, loss, corner),
         )
-    value, slopes = objective.slopes(w, corner)
-    slope, noise = slope_of(X, pairs_weight * slopes)
+    scores, blur = scores_at(X, objective.centre, w)
+    value, slopes = mean_loss(scores, corner)
+    begun = mean_loss(np.zeros_like(scores), corner)
+    if not pairs_weight * value + beta / 2 * float(w @ w) <= pairs_weight * begun[0]:
+        # Rounding led away from where the search began.
+        w, scores, blur, (value, slopes) = np.zeros_like(w), np.zeros_like(scores), 0.0, begun
+    # What rounding has done to the scores moves the slopes, and so do their own sums.
+    bend = {"hinge": 1 / corner, "squared_hinge": 2.0, "logistic": 1.0}[loss]
+    summed = widened(np.full(1, 2 + 4 * np.abs(scores).max()), positive.size)[0]
+    shares = np.where(positive, counts / totals[0], counts / totals[1])
+    shares = shares / min(fpr[1] - fpr[0], 1 - min_tpr)
+    errors = pairs_weight * bend * (2 * blur + summed) * shares
+    slope, noise = slope_of(X, pairs_weight * slopes, errors, objective.centre)
     total = pairs_weight * value + beta / 2 * float(w @ w)
     square = np.sum((np.abs(slope + beta * w) + noise + 4 * EPS * beta * np.abs(w)) ** 2)
     gap = float(square) / (2 * beta)
@@ -246,9 +271,8 @@ class _Objective:
         beta: float,
     ) -> None:
         self.X, self.mean_loss, self.pairs_weight, self.beta = X, mean_loss, pairs_weight, beta
-        # No loss here changes when all rows move alike; dense rows are seen from their mean.
-        dense = not sparse.issparse(X)
-        self.centre = np.average(X, axis=0, weights=counts) if dense else np.zeros(X.shape[1])
+        # No loss here changes when all rows move alike: scores are seen from that of the mean row.
+        self.centre = np.asarray(counts @ X).ravel() / counts.sum()
         self.passes = 0
         self.last = np.inf, np.zeros(X.shape[1])
         """Value and gradient of the last call."""

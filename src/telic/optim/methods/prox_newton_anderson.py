@@ -140,7 +140,8 @@ def _value(model, move, bent):
     for k in range(w.size):
         total += (gradient[k] + 0.5 * l2 * move[k]) * move[k] + l1 * abs(w[k] + move[k])
     for i in range(bent.size):
-        bend += bent[i] * (bent[i] / curvature[i])
+        if curvature[i] > 0.0:  # a row without weight bends nothing
+            bend += bent[i] * (bent[i] / curvature[i])
     return total + 0.5 * bend
 
 
