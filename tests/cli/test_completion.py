@@ -19,6 +19,8 @@ from telic.completion.fit.sources import read_sources
 from telic.data.ubi import keystroke_record, submission_record
 from telic.serve import Settings
 
+UNSEARCHED = "no records were searched (--recorded FOLDER)\n"
+
 
 @pytest.fixture
 def telic(monkeypatch, capfd):
@@ -458,7 +460,7 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     store.record([Submission("ada", "1", Lesson("secret")), Submission("bob", "2", Lesson("tea"))])
     code, out, _ = telic("completion", "forget", model, "ada")
     assert code == 0
-    assert out == "erased from the model; 2 rows erased from the database\n"
+    assert out == "erased from the model; 2 rows erased from the database; " + UNSEARCHED
     assert list(Completer.load(model).users) == ["bob"]
     assert store.read("bob") is not None
     assert store.read("ada") is None
@@ -494,11 +496,11 @@ def test_a_copied_or_linked_model_forgets_and_says_where_it_looked(telic, tmp_pa
     assert Path("elsewhere/copy/notes.txt").read_text() == "mine"
     Path("elsewhere/copy/notes.txt").unlink()
     code, out, _ = telic("completion", "forget", "link", "ada")
-    assert (code, out) == (0, "erased from the model; no database is at link.sqlite\n")
+    assert (code, out) == (0, "erased from the model; no database is at link.sqlite; " + UNSEARCHED)
     assert Path("link").is_symlink()
     assert list(Completer.load("elsewhere/copy").users) == ["bob"]
     code, _, err = telic("completion", "forget", "link", "ada")
-    assert "link does not know this user, and no database is at link.sqlite. Check" in err
+    assert "link does not know this user, and no database is at link.sqlite, and no records" in err
     monkeypatch.chdir("model")  # "." has no name of its own
     assert telic("completion", "forget", ".", "ada")[1].startswith("erased from the model; no ")
 
@@ -528,7 +530,7 @@ def test_a_user_is_not_called_forgotten_while_something_else_writes(telic, tmp_p
     forget = "completion", "forget", model
     Store(url, Completer.load(model)).close()
     code, out, _ = telic(*forget, "ada", "--database", url)
-    assert out == "erased from the model; 0 rows erased from the database\n"
+    assert out == "erased from the model; 0 rows erased from the database; " + UNSEARCHED
     for change, said in (
         ((Completer, "save", lambda self, folder: None), f"{model}: still knows the user"),
         ((Store, "forget", lambda self, user: (1, 1)), "written to in the meantime"),

@@ -17,6 +17,11 @@ from telic.hin.links import int64_ids
 from telic.hin.network import Network, check_nodes, links_from_ids
 from telic.hin.schema import LinkType, Rule, Schema
 
+KEYS = {
+    "a node type": ("file", "key", "attributes"),
+    "a link type": ("name", "file", "source", "target", "strength"),
+}
+"""What may be said of each in a description."""
 SHAPE = (
     '{"nodes": {type: {"file": name, "key": column, "attributes": {column: rule}}}, '
     '"links": [{"name", "file", "source": [column, type], "target": [column, type], '
@@ -135,6 +140,9 @@ def _described(path: Path) -> tuple[dict[str, dict[str, Any]], list[tuple[Any, .
         raise InputError(f"{path}: lacks {error}, expected {SHAPE}.") from None
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: does not describe tables ({error}), expected {SHAPE}.") from None
+    for what, entries in (("a node type", nodes.values()), ("a link type", described)):
+        for key in {key: None for entry in entries for key in entry if key not in KEYS[what]}:
+            raise InputError(f"{path}: {key!r} says nothing of {what}. Known are {KEYS[what]}.")
     return nodes, links
 
 

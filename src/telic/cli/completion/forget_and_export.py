@@ -70,12 +70,16 @@ def forget(
         where = f"neither {model} nor its database knows this user"
         if not database:
             where = f"{model} does not know this user, and {of_database}"
+        if not recorded:
+            where += ", and no records were searched (--recorded FOLDER)"
     if not known and not rows and not records:
         raise InputError(f"{where}. Check the id; that of a tenant's user is TENANT:ID.")
     said = "erased from the model" if known else "not in the model"
     said += f"; {of_database}"
     if recorded or service:
         said += f"; {records} records erased" + (f" from {recorded}" if recorded else "")
+    else:
+        said += "; no records were searched (--recorded FOLDER)"
     typer.echo(said)
 
 
