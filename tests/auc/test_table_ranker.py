@@ -161,6 +161,7 @@ def test_a_line_of_libsvm_that_no_reader_takes_is_named(line, message, tmp_path)
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
+        (".", None, "is a folder, expected a file"),
         ("none.csv", None, "none.csv: not found"),
         ("rows.doc", "a,b", "rows.doc: ending '.doc' is not known"),
         ("rows.parquet", "a,b", "rows.parquet: cannot be read"),

@@ -53,7 +53,9 @@ def read_table(
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: not found.")
+        raise InputError(
+            f"{path}: {'is a folder, expected a file' if path.is_dir() else 'not found'}."
+        )
     ending = ending_of(path)
     if ending in (".libsvm", ".svm", ".txt"):
         return _read_libsvm(path)

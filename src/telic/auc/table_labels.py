@@ -53,6 +53,11 @@ def positive_of(counts: Mapping[Any, int], positive: str | None, where: str) -> 
     if any(value != value for value in counts):
         raise InputError(f"{where} holds NaN, expected two labels. Fill or drop the rows.")
     values = sorted(counts)
+    if len(values) == 1:
+        raise InputError(
+            f"{where} holds {label_text(values[0])!r} alone, expected two labels. Add rows of the "
+            "other one."
+        )
     if len(values) != 2:
         shown = ", ".join(repr(label_text(value)) for value in values[:MOST_SHOWN])
         raise InputError(

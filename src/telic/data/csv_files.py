@@ -116,6 +116,8 @@ def csv_table(
 
 def unreadable(path: Path, error: Exception, *, names: int = 1) -> InputError:
     """Say what is wrong with a file of text, and where: see `fault_of`."""
+    if path.is_file() and not path.stat().st_size:
+        return InputError(f"{path}: is empty. Expected a line of column names, then rows.")
     try:
         with opened(path) as lines:
             fault = fault_of(lines, error, names=names)

@@ -81,7 +81,14 @@ def test_an_access_is_looked_up_where_the_log_has_it_now(log, nothing, tmp_path)
     alerts = judge(log, nothing)
     queue.add(log, nothing, alerts, name="export", limit=3)
     decided, *_ = before = queue.alarms()
-    queue.move(decided["alarm"], "closed", by="ann")
+    for begun, said in (
+        ("%", "holds no alarm '%'"),
+        ("", "holds no alarm"),
+        ("x…", "no alarm 'x…'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            queue.move(begun, "closed", by="ann")
+    assert queue.move(decided["alarm"][:8] + "…", "closed", by="ann") == decided["alarm"]
     # The export has grown: its newest rows stand first.
     grown = replace(log, access_row=log.access_row + 1000)
     assert queue.add(grown, nothing, alerts, name="export", limit=3) == (0, 0, 3)

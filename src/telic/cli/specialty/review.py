@@ -97,7 +97,9 @@ def list_(
 
 @app.command("set")
 def set_(
-    alarm: Annotated[str, typer.Argument(help="The alarm's id, as `list` shows it.")],
+    alarm: Annotated[
+        str, typer.Argument(help="The alarm's id, as `list` shows it, or its beginning.")
+    ],
     state: Annotated[str, typer.Argument(help="open, explained, confirmed or closed.")],
     store: Store,
     by: Annotated[str, typer.Option(help="Who decides.")],
@@ -105,5 +107,5 @@ def set_(
 ) -> None:
     """Decide about an alarm; later runs leave it as decided."""
     with closing(open_queue(store)) as queue:
-        queue.move(alarm, state, by=by, note=note)
-    typer.echo(f"{alarm}: {state}")
+        moved = queue.move(alarm, state, by=by, note=note)
+    typer.echo(f"{moved}: {state}")

@@ -210,19 +210,24 @@ class ReviewQueue:
                 ]
         return found
 
-    def move(self, alarm: str, state: str, *, by: str, note: str = "") -> None:
+    def move(self, alarm: str, state: str, *, by: str, note: str = "") -> str:
         """Decide about an alarm.
 
         Parameters
         ----------
         alarm : str
-            Its id.
+            Its id, or the beginning of that and of no other.
         state : str
             One of `STATES` that `MOVES` allows from where it is.
         by : str
             Who decides.
         note : str
             Why.
+
+        Returns
+        -------
+        str
+            The alarm's id.
 
         Raises
         ------
@@ -231,11 +236,14 @@ class ReviewQueue:
         """
         if not by.strip() or by == MACHINE:
             raise InputError("a decision needs the name of the person who makes it (--by).")
-        same = _ALARMS.c.alarm == alarm
+        begun = _ALARMS.c.alarm.startswith(alarm.rstrip("….") or "?", autoescape=True)
         with self._transaction() as connection:
-            before = connection.scalar(select(_ALARMS.c.state).where(same))
-            if before is None:
-                raise InputError(f"{self._shown}: holds no alarm {alarm!r}. `review list` has ids.")
+            found = connection.execute(select(_ALARMS.c.alarm, _ALARMS.c.state).where(begun)).all()
+            if len(found) != 1:
+                held = f"{len(found)} alarms begin with" if found else "holds no alarm"
+                raise InputError(f"{self._shown}: {held} {alarm!r}. `review list` has ids.")
+            ((alarm, before),) = found
+            same = _ALARMS.c.alarm == alarm
             expect_one_of(STATES, state=state)
             if state not in MOVES[before]:
                 raise InputError(
@@ -244,6 +252,7 @@ class ReviewQueue:
                 )
             connection.execute(update(_ALARMS).where(same).values(state=state, decided=True))
             _step(connection, alarm, state, by, note)
+        return alarm
 
     def counts(self) -> dict[str, int]:
         """Return the number of alarms in each state."""

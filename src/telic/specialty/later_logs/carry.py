@@ -171,7 +171,7 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     if len(later) < len(log.access_user):
         notes.append(
             f"{len(log.access_user) - len(later):,} accesses are not later than those of the "
-            "findings and are not counted again"
+            "findings, which count them already"
         )
     if (strangers := int((~known_user).sum())) > 0:
         notes.append(f"{shown(strangers)} users are new since the findings")
