@@ -719,3 +719,13 @@ def test_what_is_served_and_who_may_ask_is_said_and_it_is_read_anew(
 )
 def test_it_is_said_who_may_ask(keys, said):
     assert _who_may(Settings(keys=keys)).startswith(f"who may ask: {said}")
+
+
+def test_a_box_that_suggests_nothing_says_so(telic, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("query,at,user\ntea,2026-01-01,ada\ntea,2026-01-02,bob\n")
+    code, _, err = telic("completion", "fit", log, tmp_path / "three")
+    assert (code, "suggests nothing but users' own searches" in err) == (0, True)
+    assert "submitted by 3 users (--min-users)" in err
+    code, _, err = telic("completion", "fit", log, tmp_path / "two", "--min-users", 2)
+    assert (code, "suggests nothing" in err) == (0, False)

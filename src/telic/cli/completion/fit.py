@@ -194,6 +194,12 @@ def fit(
         completer = edited(completer)
         completer.save(out)
     _describe(out, completer, as_json=as_json)
+    if not len(completer.index):
+        typer.echo(
+            f"note: {out} suggests nothing but users' own searches: no phrase was submitted by "
+            f"{min_users} users (--min-users) and not denied (--deny).",
+            err=True,
+        )
 
 
 def editors_changes(
