@@ -121,7 +121,7 @@ def test_no_gap_is_smaller_than_the_true_one(seed):
     true = [case.objective(run.coef, run.intercept) for run in runs]
     least = min([*true, case.descended()])
     for run, objective in zip(runs, true, strict=True):
-        assert run.objective == pytest.approx(objective, rel=1e-9)
+        assert run.objective == pytest.approx(objective, rel=1e-9, abs=1e-14)
         assert objective - run.gap <= least + 1e-12 * (1.0 + objective)
 
 
@@ -559,3 +559,25 @@ def test_diagonal_models_are_tried_before_lbfgs(monkeypatch, l2):
     monkeypatch.setattr(softmax_newton, "LARGEST", 10**6)  # no diagonals: they may have half
     assert solve_softmax(problem, tol=1e-6, max_passes=1e4).converged
     assert asked[-1] == 5e3
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_intercepts_of_all_classes_add_up_to_nothing(shift, penalty):
+    """A common part of them changes no probability, and would be left to where the search began."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    y = (X[:, 0] + 2 * rng.normal(size=90) > 0).astype(int) + 2 * (rng.random(90) < 0.2)
+    times = rng.integers(1, 4, 90)
+    fits = [
+        ElasticNetClassifier(penalty=penalty, C=0.5, tol=1e-10).fit(*rows, **weights)
+        for rows, weights in (
+            ((X + shift, y), {"sample_weight": times}),
+            ((np.repeat(X + shift, times, axis=0), np.repeat(y, times)), {}),
+        )
+    ]
+    if not shift:
+        assert [fit.intercept_.sum() for fit in fits] == pytest.approx([0.0, 0.0], abs=1e-12)
+    if penalty == "l2":  # under λ₁ coefficients of four classes may have a common part, too
+        scores = [fit.decision_function(X + shift) for fit in fits]
+        np.testing.assert_allclose(*scores, atol=1e-4)

@@ -200,15 +200,18 @@ def _intercepts_alone(problem: SoftmaxProblem) -> tuple[np.ndarray, float]:
 
 
 def _for_the_data(problem: SoftmaxProblem, state: "_State") -> tuple[np.ndarray, float]:
-    """Intercepts for the columns as they came, and what their rounding adds to the loss."""
-    if not problem.columns.size:
-        return state.b, 0.0
-    b = np.empty_like(state.b)
-    off = np.empty_like(b)
-    for k, row in enumerate(state.W[:, problem.columns]):
-        exact = exact_intercept(state.b[k], problem.centres, row)
-        b[k] = float(exact)
-        off[k] = float(Fraction(b[k]) - exact)
+    """Intercepts for the columns as they came, and what their rounding adds to the loss.
+
+    No probability changes when all of them move alike: seen from the columns' centres they add up
+    to nothing.
+    """
+    rows, common = state.W[:, problem.columns], Fraction(state.b.mean())
+    exact = [
+        exact_intercept(own, problem.centres, row) - common
+        for own, row in zip(state.b, rows, strict=True)
+    ]
+    b = np.array([float(each) for each in exact])
+    off = np.array([float(Fraction(found) - each) for found, each in zip(b, exact, strict=True)])
     return b, problem.risk(state.z + off, np.empty_like(state.p)) - state.risk
 
 
