@@ -167,10 +167,7 @@ def slope_of(
     if dense:
         return gradient, noise + _combined(rows, centre, slopes, errors, X.shape[1])[1]
     # Zeros of sparse rows are as far from the centre as that is from 0.
-    stored, far = sparse.csr_array(X), np.abs(centre)
-    row = np.repeat(errors, np.diff(stored.indptr))
-    beyond = np.abs(stored.data - centre[stored.indices]) - far[stored.indices]
-    moved = np.bincount(stored.indices, row * beyond, X.shape[1]) + far * errors.sum()
+    moved = np.abs(centre) * errors.sum() + _beyond_zeros(rows, centre, errors)
     return gradient - centre * slopes.sum(), noise + np.maximum(moved, 0.0)
 
 
@@ -293,6 +290,18 @@ def _combined(rows, centre, slopes, errors, d):
             gradient[j] += slopes[i] * x
             noise[j] += errors[i] * abs(x)
     return gradient, noise
+
+
+@kernel
+def _beyond_zeros(rows, centre, errors):
+    """Sum over stored entries of errors times how much farther from the centre they are than 0."""
+    out = np.zeros(centre.size)
+    for i in range(errors.size):
+        start, end = entries(rows, i)
+        for p in range(start, end):
+            j, x = entry(rows, i, p)
+            out[j] += errors[i] * (abs(x - centre[j]) - abs(centre[j]))
+    return out
 
 
 def small(X: Matrix) -> bool:

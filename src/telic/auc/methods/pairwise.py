@@ -198,13 +198,12 @@ def pairwise(
     if not pairs_weight * value + beta / 2 * float(w @ w) <= pairs_weight * begun[0]:
         # Rounding led away from where the search began.
         w, scores, blur, (value, slopes) = np.zeros_like(w), np.zeros_like(scores), 0.0, begun
-    # What rounding has done to the scores moves the slopes, and so do their own sums.
+    # What rounding does to scores and to sums over pairs moves a slope by its row's share of this.
     bend = {"hinge": 1 / corner, "squared_hinge": 2.0, "logistic": 1.0}[loss]
     summed = widened(np.full(1, 2 + 4 * np.abs(scores).max()), positive.size)[0]
-    shares = np.where(positive, counts / totals[0], counts / totals[1])
-    shares = shares / min(fpr[1] - fpr[0], 1 - min_tpr)
-    errors = pairs_weight * bend * (2 * blur + summed) * shares
-    slope, noise = slope_of(X, pairs_weight * slopes, errors, objective.centre)
+    error = pairs_weight * bend * (2 * blur + summed) / min(fpr[1] - fpr[0], 1 - min_tpr)
+    shares = counts / np.where(positive, *totals)
+    slope, noise = slope_of(X, pairs_weight * slopes, error * shares, objective.centre)
     total = pairs_weight * value + beta / 2 * float(w @ w)
     square = np.sum((np.abs(slope + beta * w) + noise + 4 * EPS * beta * np.abs(w)) ** 2)
     gap = float(square) / (2 * beta)
