@@ -193,14 +193,17 @@ def pairwise(
             bend_of=partial(_bend, loss, corner),
         )
     scores, blur = scores_at(X, objective.centre, w)
-    value, slopes = mean_loss(scores, corner)
+    # The hinges' sums over pairs cancel: here they are of the longest numbers that there are.
+    longest = float if loss == "logistic" else np.longdouble
+    value, slopes = mean_loss(scores.astype(longest), corner)
     begun = mean_loss(np.zeros_like(scores), corner)
     if not pairs_weight * value + beta / 2 * float(w @ w) <= pairs_weight * begun[0]:
         # Rounding led away from where the search began.
         w, scores, blur, (value, slopes) = np.zeros_like(w), np.zeros_like(scores), 0.0, begun
     # What rounding does to scores and to sums over pairs moves a slope by its row's share of this.
     bend = {"hinge": 1 / corner, "squared_hinge": 2.0, "logistic": 1.0}[loss]
-    summed = widened(np.full(1, 2 + 4 * np.abs(scores).max()), positive.size)[0]
+    largest = 1.0 if loss == "logistic" else 2 + 4 * np.abs(scores).max()  # terms of a slope
+    summed = float(np.finfo(longest).eps) / EPS * widened(np.full(1, largest), positive.size)[0]
     error = pairs_weight * bend * (2 * blur + summed) / min(fpr[1] - fpr[0], 1 - min_tpr)
     shares = counts / np.where(positive, *totals)
     slope, noise = slope_of(X, pairs_weight * slopes, error * shares, objective.centre)
