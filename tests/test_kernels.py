@@ -1,4 +1,5 @@
 import atexit
+import gc
 import importlib
 import multiprocessing
 import os
@@ -7,6 +8,7 @@ import sys
 import time
 from multiprocessing import forkserver
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -320,3 +322,22 @@ def test_every_kernel_that_a_kernel_calls_counts_for_its_code():
                 if isinstance(called, Dispatcher) and called.py_func.__module__ not in counted:
                     missing.append(f"{own.__module__}.{own.__name__}: {name}")
     assert not missing
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_no_garbage_is_collected_while_a_kernel_is_compiled(collecting, folder, monkeypatch):
+    seen = []
+    monkeypatch.setattr(gc, "isenabled", lambda: collecting)
+    monkeypatch.setattr(gc, "disable", lambda: seen.append("off"))
+    monkeypatch.setattr(gc, "enable", lambda: seen.append("on"))
+
+    def refused(signature):
+        seen.append("compiled")
+        raise ValueError("refused")
+
+    cache = SimpleNamespace(
+        cache_path=str(folder), _made=SimpleNamespace(_cache_file=SimpleNamespace(_index_name="f"))
+    )
+    with pytest.raises(ValueError, match="refused"):
+        kernels._compile_once(refused, cache, ())
+    assert seen == ["off", "compiled", *["on"] * collecting]

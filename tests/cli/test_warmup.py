@@ -143,6 +143,8 @@ def test_after_it_no_first_use_compiles_anything(tmp_path):
     said, compiled = run("telic", "warmup", "--json")
     assert json.loads(said)["compiled"] == len(compiled) > 200
     assert json.loads(said)["folder"] == str(kept)
+    for many in ("fold_kernels._fold-", "prefix_kernels.large_ranges-"):  # of many phrases alone
+        assert any(name.startswith(many) for name in compiled)
     said, _ = run("telic", "warmup", "--json")
     assert json.loads(said)["compiled"] == 0
     first_uses = ["tests/cli/test_words.py", "tests/test_pages_run.py", "tests/test_readme.py"]

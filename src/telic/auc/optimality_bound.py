@@ -138,7 +138,7 @@ def slope_at(
     slopes = 2 * pairs * shares * np.where(positive, scores - low - 1, scores - high + 1)
     errors = 2 * pairs * shares * (sizes + np.where(positive, low_size, high_size) + 1)
     gradient, noise = _combined(rows, centre, slopes, errors, w.size)
-    noise = widened(noise, positive.size)
+    noise *= rounding_share(*X.shape)
     spread = sides[0] @ (scores - high) ** 2 + sides[1] @ (scores - low) ** 2
     lead = high - low
     return Slope(gradient, noise, float(pairs * (spread + (1 - lead) ** 2)), lead)
@@ -151,7 +151,7 @@ def scores_at(X: Matrix, centre: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
     if not dense:
         scores -= centre @ w
         sizes += np.abs(centre) @ np.abs(w)
-    return scores, float(sizes.max()) * EPS * (8 + 2 * np.sqrt(w.size))
+    return scores, float(sizes.max()) * rounding_share(0, w.size)
 
 
 def slope_of(
@@ -161,20 +161,19 @@ def slope_of(
 
     `errors` is how far each slope may be; of the true ones the sum is 0.
     """
-    rows, dense = as_rows(X), not sparse.issparse(X)
-    gradient, noise = _combined(rows, centre if dense else None, slopes, np.abs(slopes), X.shape[1])
-    noise = widened(noise, X.shape[0])
-    if dense:
-        return gradient, noise + _combined(rows, centre, slopes, errors, X.shape[1])[1]
+    rows, sizes = as_rows(X), rounding_share(*X.shape) * np.abs(slopes)
+    if not sparse.issparse(X):
+        return _combined(rows, centre, slopes, sizes + errors, X.shape[1])
+    gradient, noise = _combined(rows, None, slopes, sizes, X.shape[1])
     # Zeros of sparse rows are as far from the centre as that is from 0.
     moved = np.abs(centre) * errors.sum() + _beyond_zeros(rows, centre, errors)
     return gradient - centre * slopes.sum(), noise + np.maximum(moved, 0.0)
 
 
-def widened(sizes: np.ndarray, n: int) -> np.ndarray:
-    """Bound the rounding of sums over n rows of terms of these sizes, shape (d,)."""
+def rounding_share(n: int, d: int) -> float:
+    """Share of what is summed, over n rows and d columns, that rounding may have moved."""
     # Sums of n and of d terms: their rounding errors add up as a random walk does.
-    return sizes * EPS * (8 + 2 * np.sqrt(n) + 2 * np.sqrt(sizes.size))
+    return EPS * (8 + 2 * np.sqrt(n) + 2 * np.sqrt(d))
 
 
 def gap_bound(

@@ -16,7 +16,7 @@ from telic.auc.file_design import FileDesign
 from telic.auc.methods.exact import gradients
 from telic.auc.methods.spam import centred_as, check_step, spam_pass, step_sizes
 from telic.auc.objective import ClassMeans, Solution, rounding
-from telic.auc.optimality_bound import Slope, judged, widened
+from telic.auc.optimality_bound import Slope, judged, rounding_share
 from telic.auc.partitioned import (
     OfBlock,
     added,
@@ -206,7 +206,7 @@ class _Passes:
             lead = float(scores[0] - scores[1])
             slope = Slope(
                 found["gradient"],
-                widened(found["noise"], size),
+                found["noise"] * rounding_share(size, found["noise"].size),
                 float(spread + means.pair_weight * (1 - lead) ** 2),
                 lead,
             )

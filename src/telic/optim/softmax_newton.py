@@ -205,14 +205,16 @@ def _for_the_data(problem: SoftmaxProblem, state: "_State") -> tuple[np.ndarray,
     No probability changes when all of them move alike: seen from the columns' centres they add up
     to nothing.
     """
-    rows, common = state.W[:, problem.columns], Fraction(state.b.mean())
-    exact = [
-        exact_intercept(own, problem.centres, row) - common
-        for own, row in zip(state.b, rows, strict=True)
-    ]
-    b = np.array([float(each) for each in exact])
-    off = np.array([float(Fraction(found) - each) for found, each in zip(b, exact, strict=True)])
-    return b, problem.risk(state.z + off, np.empty_like(state.p)) - state.risk
+    if not problem.fit_intercept:
+        return state.b, 0.0
+    own = state.b - state.b.mean()
+    b, off = np.empty_like(own), np.empty_like(own)
+    for k, row in enumerate(state.W[:, problem.columns]):
+        exact = exact_intercept(own[k], problem.centres, row)
+        b[k] = float(exact)
+        off[k] = float(Fraction(b[k]) - exact)
+    scores = state.z + (own - state.b + off)
+    return b, problem.risk(scores, np.empty_like(state.p)) - state.risk
 
 
 @dataclass(slots=True)

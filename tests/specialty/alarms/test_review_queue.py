@@ -82,9 +82,10 @@ def test_an_access_is_looked_up_where_the_log_has_it_now(log, nothing, tmp_path)
     queue.add(log, nothing, alerts, name="export", limit=3)
     decided, *_ = before = queue.alarms()
     for begun, said in (
-        ("%", "holds no alarm '%'"),
-        ("", "holds no alarm"),
-        ("x…", "no alarm 'x…'"),
+        ("%%%%", "holds no alarm '%%%%'"),
+        ("", "'': give at least 4 characters"),
+        (decided["alarm"][:3] + "…", "give at least 4 characters"),
+        ("xyzw…", "holds no alarm 'xyzw…'"),
     ):
         with pytest.raises(InputError, match=said):
             queue.move(begun, "closed", by="ann")

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from telic.auc.drawn_rows import Matrix
 from telic.auc.objective import Callback, Solution
-from telic.auc.optimality_bound import EPS, scores_at, slope_of, small, widened
+from telic.auc.optimality_bound import EPS, rounding_share, scores_at, slope_of, small
 from telic.errors import InputError, expect_at_least, expect_one_of
 from telic.evaluate.classification import check_rates
 
@@ -203,7 +203,7 @@ def pairwise(
     # What rounding does to scores and to sums over pairs moves a slope by its row's share of this.
     bend = {"hinge": 1 / corner, "squared_hinge": 2.0, "logistic": 1.0}[loss]
     largest = 1.0 if loss == "logistic" else 2 + 4 * np.abs(scores).max()  # terms of a slope
-    summed = float(np.finfo(longest).eps) / EPS * widened(np.full(1, largest), positive.size)[0]
+    summed = float(np.finfo(longest).eps) / EPS * rounding_share(positive.size, 1) * largest
     error = pairs_weight * bend * (2 * blur + summed) / min(fpr[1] - fpr[0], 1 - min_tpr)
     shares = counts / np.where(positive, *totals)
     slope, noise = slope_of(X, pairs_weight * slopes, error * shares, objective.centre)

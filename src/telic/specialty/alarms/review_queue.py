@@ -56,6 +56,8 @@ MOVES = {
     "closed": ("open",),
 }
 """States that a person may move an alarm to."""
+SHORTEST = 4
+"""Characters of an id that a person must give."""
 MACHINE = "telic"
 PLACE = ("alarm", "log", "row")
 """Where an alarm's access stands."""
@@ -236,7 +238,10 @@ class ReviewQueue:
         """
         if not by.strip() or by == MACHINE:
             raise InputError("a decision needs the name of the person who makes it (--by).")
-        begun = _ALARMS.c.alarm.startswith(alarm.rstrip("….") or "?", autoescape=True)
+        known = alarm.rstrip("….")
+        begun = _ALARMS.c.alarm.startswith(known, autoescape=True)
+        if len(known) < SHORTEST:
+            raise InputError(f"alarm {alarm!r}: give at least {SHORTEST} characters of its id.")
         with self._transaction() as connection:
             found = connection.execute(select(_ALARMS.c.alarm, _ALARMS.c.state).where(begun)).all()
             if len(found) != 1:
