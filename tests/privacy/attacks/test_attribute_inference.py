@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from telic.errors import InputError
@@ -49,6 +49,7 @@ def chance(values, truth):
     return (truth in best) / len(best)
 
 
+@example(seed=66348, distance=1)  # neighbours whose city and layer changed places looked alike
 @given(seed=st.integers(0, 10**6), distance=st.sampled_from([0, 1]))
 @settings(max_examples=40)
 def test_guesses_are_those_made_one_by_one(seed, distance):

@@ -8,6 +8,7 @@ from telic.hin import LinkType, Network, Rule, Schema, network_from_arrays
 from telic.privacy.adversary import Adversary
 from telic.privacy.link_type_sets import subsets
 from telic.privacy.risk.risks import growth_bounds, risks, tuple_risk
+from telic.privacy.risk.views import layer_salt, mix_all, profile_hashes
 
 SCHEMA = Schema(
     {"user": {"yob": Rule("exact"), "city": Rule("exact"), "note": Rule("ignore")}},
@@ -219,3 +220,37 @@ def test_a_strength_of_one_link_type_is_never_mistaken_for_another(joint):
     seen = Adversary.of(net, node_type="user", joint=joint, distance=1)
     *_, last = risks(net, seen, links=[list(links)])
     assert last.cardinality == users
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_a_value_and_a_link_type_do_not_change_places(seed):
+    """Of one attribute and links without strength: both are scrambled from small numbers."""
+    rng = np.random.default_rng(seed)
+    schema = Schema(
+        {"user": {"city": Rule("exact")}},
+        (LinkType("follow", "user", "user"), LinkType("mention", "user", "user")),
+    )
+    city = np.append(np.arange(5), rng.integers(0, 5, 20))  # value v is the v-th to appear
+    links = {}
+    for name in ("follow", "mention"):
+        source, target = rng.integers(0, 25, (2, 40))
+        pairs = np.unique(np.stack([source, target])[:, source != target], axis=1)
+        links[name] = tuple(pairs)
+    net = network_from_arrays(schema, {"user": {"id": np.arange(25), "city": city}}, links)
+    for found in risks(net, book(net, distance=2)):
+        view = exact_partitions(net, found.links, ["city"], found.distance)
+        assert found.group_sizes().tolist() == [view.count(value) for value in view]
+
+
+def test_no_neighbour_of_one_kind_looks_like_one_of_another():
+    codes = np.arange(300)
+    profiles = profile_hashes(300, [codes])
+    salts = mix_all_of([layer_salt(number) for number in range(300)])
+    assert len(np.unique(profiles[:, None] + salts)) == 300**2
+
+
+def mix_all_of(values):
+    values = np.array(values, np.uint64)
+    mix_all(values)
+    return values

@@ -105,9 +105,11 @@ def layers_of(number: int, links: Links, size: int, in_links: bool) -> list[Laye
 def layer_salt(number: int) -> np.uint64:
     """Give each layer 64 bits of its own, so that equal neighbours of two types differ.
 
-    Salts are scrambled: strengths are added to them, and those of two layers must not meet.
+    Salts are scrambled: strengths are added to them, and those of two layers must not meet. Nor
+    may they meet the hash of a profile, which is scrambled from a small number, too: a neighbour of
+    profile 0 along layer 1 would look like one of profile 1 along layer 0.
     """
-    return np.uint64(mix(number + 1))
+    return np.uint64(mix(np.uint64(number) + np.uint64(1 << 63)))
 
 
 def profile_hashes(size: int, codes: Iterable[np.ndarray]) -> np.ndarray:
