@@ -25,8 +25,9 @@ from telic.auc import (
     RegSOLAM,
     UniExp,
 )
-from telic.auc.methods.pairwise import SMOOTHING, hinge
-from telic.auc.optimality_bound import ball_gap, certified, slope_at
+from telic.auc.methods import pairwise as pairwise_module
+from telic.auc.methods.pairwise import SMOOTHING, hinge, smoothed_hinge_sums
+from telic.auc.optimality_bound import EPS, ball_gap, certified, scores_at, slope_at, slope_of
 from telic.errors import InputError
 
 
@@ -399,3 +400,87 @@ def test_the_pairwise_bounds_hold_for_columns_far_from_zero(loss, shift, beta, t
         assert found - min(values) <= model.gap_ + 1e-15
         assert found <= value(np.zeros(10))
     assert models[2].gap_ <= tol * values[2] + 0.0005
+
+
+def slopes_and_errors(monkeypatch, X, y, beta=1.0, **options):
+    """The slopes that a bound rests on, how far they may be off by it, and the weights."""
+    seen = []
+
+    def noted(rows, slopes, errors, centre):
+        seen.append((slopes, errors))
+        return slope_of(rows, slopes, errors, centre)
+
+    monkeypatch.setattr(pairwise_module, "slope_of", noted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PairwiseAUC(beta, tol=1e-9, **options).fit(X, y)
+    return *seen[-1], model.coef_[0]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize("blurred", [True, False])
+def test_the_slopes_of_pairs_are_as_exact_as_the_bound_says(
+    loss, kind, scale, blurred, monkeypatch
+):
+    """Against exact scores; or against the scores as they are, which are then taken for exact."""
+    rng = np.random.default_rng(1)
+    y = np.arange(240) < 90
+    X = scale * (rng.normal(size=(240, 6)) + 2 * y[:, None]) + 1e7 * blurred
+    at, summed = [], []
+
+    def sums_of(high, *rest):
+        summed.append(high.dtype)
+        return smoothed_hinge_sums(high, *rest)
+
+    def scored(*given):
+        scores, blur = scores_at(*given)
+        at.append(scores)
+        return scores, blur * blurred
+
+    monkeypatch.setattr(pairwise_module, "scores_at", scored)
+    monkeypatch.setattr(pairwise_module, "smoothed_hinge_sums", sums_of)
+    options = {"loss": loss, "beta": 1e-6, "max_iter": 2}
+    if scale > 1.0:  # scores so large that sums of them cancel
+        found = rng.random(6), False, True
+        monkeypatch.setattr(pairwise_module, "_descend", lambda *given, **how: found)
+    slopes, errors, w = slopes_and_errors(monkeypatch, kind(X), y, **options)
+    exact = [Fraction(float(s)) for s in at[-1]]
+    if blurred:
+        exact = [sum(Fraction(a) * Fraction(b) for a, b in zip(x, w, strict=True)) for x in X]
+    corner, n = Fraction(1e-3), len(y)
+    true = [Fraction(0)] * n
+    for i in np.flatnonzero(y):
+        for j in np.flatnonzero(~y):
+            short = 1 - (exact[i] - exact[j])
+            if short > 0:
+                bend = 2 * short if loss == "squared_hinge" else min(short / corner, Fraction(1))
+                true[i] -= bend
+                true[j] += bend
+    off = np.abs([float(Fraction(s) - t / n**2) for s, t in zip(slopes, true, strict=True)])
+    assert (off <= errors + 3 * EPS * np.abs(slopes)).all()
+    assert off.max() > 0.0
+    assert set(summed[-2:]) == ({np.dtype(np.longdouble)} if loss == "hinge" else set())
+
+
+def test_a_range_of_rates_weighs_its_rows_and_their_errors_more(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(80, 6)), np.arange(80) < 30
+    whole, part = (
+        slopes_and_errors(monkeypatch, X, y, loss="squared_hinge", beta=1e6, fpr=fpr)[1]
+        for fpr in ((0.0, 1.0), (0.0, 0.25))
+    )  # so strong a penalty that all scores are next to 0
+    assert part / whole == pytest.approx(4.0, rel=0.1)
+
+
+@pytest.mark.parametrize("lost", [1e6, np.nan])
+def test_a_search_that_rounding_leads_astray_ends_at_no_weights(lost, monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(300, 50)), np.arange(300) < 90
+    astray = np.full(50, lost), False, False
+    monkeypatch.setattr(pairwise_module, "_descend", lambda *given, **options: astray)
+    with pytest.warns(UserWarning, match="all weights are 0"), pytest.warns(ConvergenceWarning):
+        model = PairwiseAUC(0.1).fit(X, y)
+    assert not model.coef_.any()
+    assert 0.1 < model.gap_ < np.inf

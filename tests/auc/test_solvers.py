@@ -361,6 +361,25 @@ def test_smoothed_hinge_sums_by_definition(seed, corner):
     assert plain[0] == pytest.approx(loss.sum())
 
 
+@pytest.mark.parametrize("sums", [squared_hinge_sums, smoothed_hinge_sums])
+def test_sums_over_pairs_are_as_exact_as_the_scores_numbers(sums):
+    rng = np.random.default_rng(0)
+    high, low = (np.sort(rng.normal(size=n) + 1e4).astype(np.longdouble) for n in (90, 150))
+    weights = [np.full(n, 1 / n) for n in (90, 150)]
+    of_high, of_low = sums(high, low, 1.0 if sums is squared_hinge_sums else 1e-3, *weights)[1:]
+    short = 1 - (high[:, None] - low)
+    bends = np.clip(short, 0, None) * 2
+    if sums is smoothed_hinge_sums:
+        bends = np.clip(short / 1e-3, 0, 1)
+    share = np.outer(*weights).astype(np.longdouble)
+    off = max(
+        np.abs(of_high + (share * bends).sum(1)).max(),
+        np.abs(of_low - (share * bends).sum(0)).max(),
+    )
+    assert off <= 1e4 / 1e-3 * 100 * np.finfo(np.longdouble).eps / 90
+    assert of_high.dtype == np.longdouble
+
+
 def test_the_rounded_corner_is_as_exact_far_out():
     high, low = np.array([3.0, 1e11]), np.array([-1e11, 2.0 + 5e-4])
     value, of_high, of_low = smoothed_hinge_sums(high, low, 1e-3)

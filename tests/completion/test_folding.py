@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from telic.completion import fold
-from telic.completion.engine import folding
+from telic.completion.engine import encoded_phrases, folding
 from telic.completion.engine.fold_kernels import fold_texts
 from telic.data.tables import unmatchable
 
@@ -155,3 +155,18 @@ def test_marks_that_stay_take_the_order_of_the_normal_form(texts):
         moved = unicodedata.normalize("NFD", kept) != kept
         assert rest[i] == (moved or not fold(text))
         assert rest[i] or folded[ends[i] : ends[i + 1]].tobytes().decode() == fold(text)
+
+
+def test_few_phrases_are_folded_one_by_one_and_many_at_once(monkeypatch):
+    asked = []
+
+    def noted(*given):
+        asked.append(len(given[1]) - 1)
+        return fold_texts(*given)
+
+    monkeypatch.setattr(encoded_phrases, "fold_texts", noted)
+    for count in (encoded_phrases.FEW, encoded_phrases.FEW + 1):
+        spelled, folded = encoded_phrases.encoded_phrases([f"Straße {i}" for i in range(count)])
+        assert folded.to_pylist() == [f"strasse {i}".encode() for i in range(count)]
+        assert spelled.to_pylist()[-1] == f"Straße {count - 1}".encode()
+    assert asked == [encoded_phrases.FEW + 1]

@@ -301,3 +301,11 @@ def test_an_older_versions_index_is_refused_by_name(tmp_path):
     save_model(tmp_path / "old", kind="prefix-index", meta={}, arrays={"weights": np.ones(2)})
     with pytest.raises(ModelError, match=r"old: its index is an older version's\. Fit it again"):
         PrefixIndex.load(tmp_path / "old")
+
+
+@pytest.mark.parametrize(("count", "kept"), [(15, 0), (16, 1)])
+def test_a_range_of_all_phrases_is_kept_from_the_least_size_on(count, kept):
+    index = PrefixIndex.build(
+        [f"tea {i:02}" for i in range(count)], np.ones(count), hot_range=16, hot_top=5
+    )
+    assert len(index.hot_ranges) == kept

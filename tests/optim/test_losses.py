@@ -247,3 +247,17 @@ def test_bad_losses_are_named():
     for power in (1.0, 2.1):
         with pytest.raises(InputError, match=r"power is .*, expected a number above 1 and at most"):
             Tweedie(power)
+
+
+def test_the_intercept_of_targets_far_from_zero_is_settled_as_far_as_they_can_tell():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=100_000) + 1e4
+    for mass in (np.full(1, 1e-5), rng.random(y.size) / y.size):
+        t = rows_of(0).best_shift(0, 0.0, np.zeros(y.size), y, mass)
+        slopes = mass * (t - y)
+        assert abs(slopes.sum()) <= 1e-11 * np.abs(slopes).sum()
+
+
+def test_what_rounding_alone_unbalances_is_left():
+    z = np.array([1.0, -1.0, 2.0**-53])
+    assert rows_of(0).best_shift(0, 0.0, z, np.zeros(3), np.full(1, 1 / 3)) == 0.0

@@ -47,8 +47,7 @@ def squared_hinge_sums(
     >>> float(value), of_high, of_low
     (0.25, array([-1.]), array([-0.,  1.]))
     """
-    mine = np.ones(high.size) if high_weight is None else high_weight
-    theirs = np.ones(low.size) if low_weight is None else low_weight
+    mine, theirs = _counted(high, high_weight), _counted(low, low_weight)
     # Negatives above high_i − margin violate, and so do positives below low_j + margin.
     first = np.searchsorted(low, high - margin, side="right")
     count = _sums_from(theirs)[first]
@@ -60,6 +59,11 @@ def squared_hinge_sums(
     count, below = _sums_to(mine)[last], _sums_to(mine * high)[last]
     of_low = 2 * theirs * (count * (margin + low) - below)
     return float(value.sum()), of_high, of_low
+
+
+def _counted(scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Weights of scores, or ones, as exact as the scores are."""
+    return np.ones_like(scores) if weight is None else weight.astype(scores.dtype)
 
 
 def _sums_from(values: np.ndarray) -> np.ndarray:
@@ -84,8 +88,7 @@ def smoothed_hinge_sums(
     At most the number of pairs times corner/2 below the hinge: a margin m below 1 costs
     (1 − m)²/(2·corner) in the corner, and 1 − m − corner/2 below it.
     """
-    mine = np.ones(high.size) if high_weight is None else high_weight
-    theirs = np.ones(low.size) if low_weight is None else low_weight
+    mine, theirs = _counted(high, high_weight), _counted(low, low_weight)
     # In the corner are the negatives from the first to before the second place, then the line.
     corners = [np.searchsorted(low, high - 1.0 + off, side="right") for off in (0.0, corner)]
     count, above, square = (_sums_from(theirs * power) for power in (1.0, low, low**2))
@@ -196,7 +199,7 @@ def pairwise(
     # The hinges' sums over pairs cancel: here they are of the longest numbers that there are.
     longest = float if loss == "logistic" else np.longdouble
     value, slopes = mean_loss(scores.astype(longest), corner)
-    begun = mean_loss(np.zeros_like(scores), corner)
+    begun = mean_loss(np.zeros(scores.size, longest), corner)
     if not pairs_weight * value + beta / 2 * float(w @ w) <= pairs_weight * begun[0]:
         # Rounding led away from where the search began.
         w, scores, blur, (value, slopes) = np.zeros_like(w), np.zeros_like(scores), 0.0, begun
