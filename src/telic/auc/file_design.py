@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from telic.auc.feature_scaling import Scaling
+from telic.data.numpy_files import load_npy
 from telic.data.object_storage import place, readable, refuse_remote, state_of
 from telic.data.tables import is_number, refuse_repeated
 from telic.errors import InputError
 from telic.optim.design import LARGEST
-from telic.scale.arrays import load_npy
 from telic.scale.partitions import Range, check_unchanged, ranges, row_ranges
 
 BLOCK = 1 << 13

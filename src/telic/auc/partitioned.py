@@ -14,6 +14,7 @@ import numpy as np
 from telic.auc.file_design import BLOCK, FileDesign, mapped
 from telic.auc.methods import exact as _exact
 from telic.auc.objective import ClassMeans, Moments, Solution, rounding
+from telic.data.numpy_files import load_npy
 from telic.data.object_storage import Place, place, refuse_remote
 from telic.errors import InputError, expect_at_least, expect_whole
 from telic.optim.threads import small_products
@@ -213,7 +214,7 @@ def auc_in_pieces(
     parts = partitions(design, executor, out / "scores")
     with small_products(0):
         sorted_parts = executor.map(partial(_score, design, coef), parts, out=out / "scores").values
-    samples = np.sort(np.concatenate([np.load(path / "sample.npy") for path in sorted_parts]))
+    samples = np.sort(np.concatenate([load_npy(path / "sample.npy") for path in sorted_parts]))
     pieces = max(1, -(-design.rows * 200 // executor.piece))
     cuts = samples[np.arange(1, pieces) * len(samples) // pieces]
     edges = np.unique(np.concatenate([[-np.inf], cuts, [np.inf]]))  # a score may be infinite

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from telic.data.numpy_files import load_npz
 from telic.errors import InputError
 
 
@@ -52,8 +53,8 @@ def labelled_set(name: str, given: str | Path | None = None) -> LabelledSet:
     file = set_file(name, given)
     if not file.is_file():
         raise InputError(f"{file} not found. Set TELIC_DATA to the folder that holds ml/*.npz.")
-    with np.load(file, allow_pickle=False) as q:
-        X = sparse.csr_matrix(
-            (q["data"].astype(float), q["indices"], q["indptr"]), shape=tuple(q["shape"])
-        )
-        return LabelledSet(X, q["y"].astype(float), q.get("y_raw"))
+    q = load_npz(file)
+    X = sparse.csr_matrix(
+        (q["data"].astype(float), q["indices"], q["indptr"]), shape=tuple(q["shape"])
+    )
+    return LabelledSet(X, q["y"].astype(float), q.get("y_raw"))

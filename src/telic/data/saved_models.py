@@ -13,6 +13,7 @@ import numpy as np
 
 from telic import __version__
 from telic.data.atomic_writes import atomic_path
+from telic.data.numpy_files import load_npy, load_npz
 from telic.data.object_storage import Remote, fetched, place, state_of
 from telic.data.own_outputs import (
     CHECKED,
@@ -132,11 +133,10 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
     _check(folder, manifest["sha256"], verify=verify)
     part = folder / "arrays.npz"
     try:
-        with np.load(part, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = load_npz(part)
         for name in manifest["mapped"]:
             part = folder / f"{name}.npy"
-            arrays[name] = np.load(part, mmap_mode="r", allow_pickle=False)
+            arrays[name] = load_npy(part, mmap_mode="r")
     except ValueError as error:
         raise ModelError(f"{part}: holds no plain arrays ({error}). Fit the model again.") from None
     return StoredModel(manifest["meta"], arrays)

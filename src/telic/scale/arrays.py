@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from telic.data.atomic_writes import telling_if_full
+from telic.data.numpy_files import load_npy, load_npz
 from telic.data.object_storage import Place, fetched
 from telic.errors import InputError
 from telic.scale.job_folder import placed, sweep
 
-_PARSER = Lock()
 Arrays = dict[str, np.ndarray]
 """Names and arrays."""
 
@@ -57,26 +56,13 @@ def save_arrays(function: Callable[[Any], Mapping[str, Any]], partition: Any, pa
 
 def load_arrays(path: Place, under: str = "") -> Arrays:
     """Read the arrays of a file whose names begin with `under`, and call them by the rest."""
-    with np.load(fetched(path), allow_pickle=False) as stored:
-        names = [name for name in stored.files if name.startswith(under)]
-        return {name.removeprefix(under): stored[name] for name in names}
+    return load_npz(fetched(path), under)
 
 
 def write(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays to a file of just this name."""
     with path.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays)
-
-
-def load_npy(path: Any, *, mmap_mode: Any = None) -> np.ndarray:
-    """Do as `numpy.load` for one array, in one thread at a time.
-
-    NumPy reads headers by Python's parser, which in Python 3.11 fails now and then where two
-    threads use it at once (CPython's issue 106905).
-    """
-    with _PARSER:
-        found: np.ndarray = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
-        return found
 
 
 def store_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from telic.data.numpy_files import PARSER, load_npy
 from telic.data.object_storage import state_of
 from telic.errors import InputError
 from telic.optim.admm.problem import AdmmProblem
 from telic.optim.admm.separable_penalty import Separable
 from telic.scale import Executor
-from telic.scale.arrays import load_arrays, load_npy, write
+from telic.scale.arrays import load_arrays, write
 from telic.scale.job_folder import identity, placed
 from telic.scale.partitions import check_unchanged
 
@@ -38,7 +39,9 @@ class ShardFile(NamedTuple):
         for path, state in zip((self.X, self.y), self.states, strict=True):
             check_unchanged(path, state)
         if self.X.endswith(".npz"):
-            return sparse.load_npz(self.X), load_npy(self.y)
+            with PARSER:
+                X = sparse.load_npz(self.X)
+            return X, load_npy(self.y)
         rows = np.asarray(load_npy(self.X, mmap_mode="c"))
         return rows, load_npy(self.y)
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from telic.data.numpy_files import load_npy
 from telic.privacy.attacks.candidate_sets import CandidateSets, list_kept
 from telic.privacy.attacks.neighbour_filter import Known, Wanted, refine
 from telic.privacy.threads import ONE_AT_A_TIME, threads_for
@@ -71,7 +72,7 @@ def refine_in_pieces(
     task, out = partial(_refine_targets, stored), folder / "pieces"
     paths = executor.map(task, parts, out=out, skip_bad=skip_bad).values
     kept = [
-        sizes[part.start : part.stop] if path is None else np.load(path / "kept.npy")
+        sizes[part.start : part.stop] if path is None else load_npy(path / "kept.npy")
         for part, path in zip(parts, paths, strict=True)
     ]
     total = int(sum(part.sum() for part in kept))
@@ -82,7 +83,7 @@ def refine_in_pieces(
             left = (
                 _every(sets, work[part.start : part.stop])
                 if path is None
-                else np.load(path / "found.npy", mmap_mode="r")
+                else load_npy(path / "found.npy", mmap_mode="r")
             )
             joined[begin : begin + len(left)] = left
             begin += len(left)

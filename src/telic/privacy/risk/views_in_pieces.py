@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from telic.data.numpy_files import load_npy
 from telic.privacy.risk.views import (
     Neighbourhood,
     add_labelled_hashes,
@@ -66,7 +67,7 @@ class NeighbourhoodInPieces(Neighbourhood):
             if path is None:
                 self.apart[part.start : part.stop] = True
             else:
-                total[part.start : part.stop] += np.load(path)
+                total[part.start : part.stop] += load_npy(path)
         alone = np.flatnonzero(self.apart).astype(np.uint64)
         mix_all(alone)
         total[self.apart] = alone
