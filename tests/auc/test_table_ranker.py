@@ -300,11 +300,40 @@ def test_numbers_with_a_mark_are_no_categories_in_silence(cells):
 
 
 @pytest.mark.parametrize(
-    "cells", [["5%", "few"], ["10.0.0.1", "10.0.0.2"], ["2024-01-02", "2025-03-04"], ["1-2", "3-4"]]
+    "cells", [["5%", "few"], ["10.0.0.1", "10.0.0.2"], ["1.2.30", "1.3.31"], ["1-2", "3-4"]]
 )
 def test_texts_that_are_no_numbers_stay_categories(cells):
     table = pa.table({"a": cells})
     assert len(Encoder.fit(table, leave_out=set(), one_hot=set(), path="rows.csv").names) == 2
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["31/12/2025", "1/3/2025"],
+        ["3.4.2025 10:00", "30.4.2025 9:00"],
+        ["2025/01/02", "2025/02/01"],
+    ],
+)
+def test_texts_of_dates_are_no_categories_in_silence(cells):
+    table = pa.table({"a": cells})
+    with pytest.raises(InputError, match=r"column 'a' holds dates.*--drop a.*--one-hot a"):
+        Encoder.fit(table, leave_out=set(), one_hot=set(), path="rows.csv")
+    assert len(Encoder.fit(table, leave_out=set(), one_hot={"a"}, path="rows.csv").names) == 2
+    some = pa.table({"a": [*cells, "later"]})
+    assert len(Encoder.fit(some, leave_out=set(), one_hot=set(), path="rows.csv").names) == 3
+
+
+def test_texts_that_differ_in_every_row_are_no_categories_in_silence():
+    def names(ids, one_hot=()):
+        table = pa.table({"a": ids})
+        return Encoder.fit(table, leave_out=set(), one_hot=set(one_hot), path="rows.csv").names
+
+    ids = [f"C{i}" for i in range(20)]
+    with pytest.raises(InputError, match=r"column 'a' has another value in each row.*--drop a"):
+        names(ids)
+    assert len(names(ids, "a")) == len(names([*ids, "C0"])) == 20
+    assert len(names(ids[:19])) == 19  # of so few rows nobody can tell
 
 
 def test_text_among_many_texts_is_a_category():

@@ -319,7 +319,7 @@ def test_equally_frequent_labels_take_the_larger():
 def test_a_model_says_its_columns_and_keeps_its_folder_to_itself(table, model, tmp_path):
     with pytest.raises(InputError, match=r"list\.parquet: is written as CSV\. Name"):
         run("rank", table, "--model", model, "--output", tmp_path / "list.parquet")
-    with pytest.raises(InputError, match="no column 'shop' to carry along"):
+    with pytest.raises(InputError, match="no column 'shop' to carry along; there are "):
         run("rank", table, "--model", model, "--column", "shop")
     for report in (model, model / "page.html"):
         with pytest.raises(InputError, match="is in the model's folder"):

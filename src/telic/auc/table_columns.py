@@ -28,8 +28,14 @@ DENSE_COLUMNS = 500
 """Up to here one-hot columns are kept dense, where the exact solver is fastest."""
 ODD_SHARE = 0.1
 """A text column with no more than this share of its values unreadable as numbers is a mistake."""
+OWN_VALUES = 20
+"""From so many rows on, a text column with another value in each of them is a name or an id."""
 _MARKED = re.compile(r"\s*[-+]?[$€£]?\s?\d+(,\d+)*(\.\d+)?\s?[%$€£]?\s*")
 """A number as people write it, such as 1,234 or 5 %."""
+_DATE = re.compile(
+    r"\s*(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4}|\d\d?([-/])\d\d?\4\d\d)([T\s].*)?"
+)
+"""A date as people write it, such as 31/12/25 or 31.12.2025 10:00; 1.2.30 is none."""
 
 
 def read_table(
@@ -194,6 +200,8 @@ class Encoder:
                         f"{path}: column {name!r} has {len(categories)} categories, at most "
                         f"{MOST_CATEGORIES} are encoded. Leave it out with --drop {name}."
                     )
+                if name not in one_hot:
+                    _no_name(column, categories, name, path)
                 columns.append((name, tuple(categories)))
             elif is_number(kind):
                 columns.append((name, None))
@@ -210,6 +218,12 @@ class Encoder:
     def texts(self) -> list[str]:
         """Names of the categorical columns, as `read_table` takes them."""
         return [name for name, categories in self.columns if categories is not None]
+
+    def told(self) -> dict[str, Any]:
+        """Name the columns of numbers, and those of categories with how many each has."""
+        categories = {name: len(found) for name, found in self.columns if found is not None}
+        numbers = [name for name, found in self.columns if found is None]
+        return {"numbers": numbers, "categories": categories}
 
     @property
     def names(self) -> list[str]:
@@ -276,6 +290,20 @@ def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: st
             f"{path}: row {row + 1}: {name!r} is {cells[row]!r}, expected a number {wanted}, or "
             f"take all values as categories with --one-hot {name}."
         )
+
+
+def _no_name(column: pa.ChunkedArray, values: list[str], name: str, path: str | Path) -> None:
+    """Refuse a column of dates or ids, whose values as categories say nothing of other rows."""
+    if all(_DATE.fullmatch(value) for value in values):
+        kind = "holds dates, which as categories say nothing of other days. Make numbers of them"
+    elif len(values) == len(column) >= OWN_VALUES:
+        kind = "has another value in each row, as names and ids do, and says nothing of other rows"
+    else:
+        return
+    raise InputError(
+        f"{path}: column {name!r} {kind}. Leave the column out with --drop {name}, or take its "
+        f"values as categories all the same with --one-hot {name}."
+    )
 
 
 def _no_number(column: pa.ChunkedArray, name: str, path: str | Path) -> InputError:

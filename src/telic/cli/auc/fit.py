@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from telic.auc.thresholds import Rule
 
 
+MOST_NAMED = 20
+"""Columns that are named to people."""
+
+
 @app.command()
 def fit(
     table: Table,
@@ -142,7 +146,8 @@ def fit(
             seed=seed,
         ).write(report)
     found = {"positive": final.positive_label} | measured
-    _print(found | {"beta": final.parameters["beta"], "model": str(model)}, as_json)
+    columns = {} if final.encoder is None else final.encoder.told()
+    _print(columns | found | {"beta": final.parameters["beta"], "model": str(model)}, as_json)
 
 
 @app.command()
@@ -202,7 +207,8 @@ def rank(
     columns: dict[str, Any] = dict(zip(made, found, strict=True))
     for name in column or ():
         if source is None or name not in source.column_names:
-            raise InputError(f"{table}: no column {name!r} to carry along.")
+            present = f"; there are {', '.join(source.column_names[:20])}" if source else ""
+            raise InputError(f"{table}: no column {name!r} to carry along{present}.")
         refuse_repeated(table, source.column_names, [name])
         if pa.types.is_nested(source[name].type):
             raise InputError(
@@ -274,6 +280,14 @@ def _number(option: str, text: str) -> float:
         raise InputError(f"{option}: {text!r}, expected a number.") from None
 
 
+def _names(columns: "list[str] | dict[str, int]") -> str:
+    """Name columns, those of categories with how many each has."""
+    counts = columns if isinstance(columns, dict) else {}
+    names = [f"{name} ({counts[name]:,})" if counts else name for name in columns]
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more or "none"
+
+
 def _print(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(found)
@@ -282,6 +296,8 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
         if key.endswith(("_low", "_high")):
             continue
         shown = f"{value:.4f}" if isinstance(value, float) and key != "beta" else value
+        if key in ("numbers", "categories"):
+            shown = _names(value)
         shown = "—" if value is None else shown
         if f"{key}_low" in found:
             shown += f"  [{found[f'{key}_low']:.4f}, {found[f'{key}_high']:.4f}]"

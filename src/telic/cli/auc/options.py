@@ -16,7 +16,8 @@ Positive = Annotated[
 ]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out. Repeatable.")]
 OneHot = Annotated[
-    list[str] | None, typer.Option(help="Numeric column to take as categories. Repeatable.")
+    list[str] | None,
+    typer.Option(help="Column of numbers, dates or ids to take as categories. Repeatable."),
 ]
 ScalingName = Annotated[
     str,
