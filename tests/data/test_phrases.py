@@ -95,6 +95,15 @@ def test_a_file_that_nobody_published_is_called_what_it_is(tmp_path):
     assert opened(tmp_path, "a.csv", "title,date\n")[1].name == "query log"
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("wieght", "weight"), ("Popularity", "weight"), ("title", "phrase"), ("langauge", "language")],
+)
+def test_a_context_has_not_nearly_the_name_of_a_role(tmp_path, written, meant):
+    with pytest.raises(InputError, match=f"--column {written}=views: .* --column {meant}=views"):
+        opened(tmp_path, "a.csv", "phrase,views\nTea,3\n", **{written: "views"})
+
+
 def test_a_column_can_be_named_and_one_of_ones_own_is_a_context(tmp_path):
     text = "title,name,brand,locale\nTea,tea-1,Acme,en\n"
     pieces, shape = opened(tmp_path, "a.csv", text, phrase="title", id="name", brand="brand")

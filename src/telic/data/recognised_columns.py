@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Literal
 
 from telic.data.contracts import COMPOSITIONS
@@ -121,7 +122,8 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
     Raises
     ------
     InputError
-        If no column can be the phrases, if two could play one role, or if a named one is missing.
+        If no column can be the phrases, if two could play one role, if a named one is missing, or
+        if a context has the name of a role but for a letter.
 
     Examples
     --------
@@ -136,6 +138,11 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
             raise InputError(
                 f"--column {role}={column}: {role!r} is what a request says of a keystroke, not a "
                 "context. Give the context another name."
+            )
+        if role not in USUAL and (meant := _role_meant(role)):
+            raise InputError(
+                f"--column {role}={column}: {role!r} would be a context to filter by. Write "
+                f"--column {meant}={column}, or give the context another name."
             )
         if column not in names:
             raise InputError(
@@ -156,6 +163,14 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
                     found[role] = _only(pieces, role, fits)
             return _shape(called, kind, found | named, names)
     return _by_usual_names(pieces, names, named)
+
+
+def _role_meant(name: str) -> str | None:
+    """Return the role that a name misspells, or whose column is often called so."""
+    for role, usual in USUAL.items():
+        if role not in CONTEXTS and name.lower() in usual:
+            return role
+    return next(iter(get_close_matches(name.lower(), USUAL, n=1, cutoff=0.8)), None)
 
 
 def refuse_late(pieces: Pieces, shape: Shape) -> None:
