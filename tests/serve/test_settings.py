@@ -70,6 +70,7 @@ def test_every_setting_can_be_given_in_every_way(tmp_path, each):
         (["--max-query", "many"], {}, "", "--max-query is 'many', expected a whole number"),
         (["--max-query", "0"], {}, "", "--max-query is '0', expected at least 1"),
         (["--pad-replies", str(2**20 + 1)], {}, "", "expected at most 1,048,576"),
+        (["--port", "65536"], {}, "", "expected at most 65,535"),
         (["--rate", "nan"], {}, "", "--rate is 'nan', expected a number"),
         (["--log-json=yes"], {}, "", "--log-json is 'yes', expected true or false"),
         ([], {"TELIC_SERVE_X": "1"}, "", "TELIC_SERVE_X: there is no setting"),

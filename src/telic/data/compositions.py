@@ -164,7 +164,7 @@ def read_compositions(
     if not any(map(len, gathered.ids)):
         raise InputError(
             f"{name}: no row keeps the contract ({summary(gathered.bad)}). "
-            "See docs/reference/data-contracts.md."
+            "The documentation's page of data contracts says how."
         )
     del ids
     log = gathered.log(name, left_out)

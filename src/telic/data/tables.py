@@ -80,8 +80,8 @@ def read_table(
     if required:
         raise InputError(
             f"{path}: column {required[0]!r} is missing; found {table.column_names}. "
-            f"Expected {[f.name for f in schema if f.name not in optional]}: see "
-            "docs/reference/data-contracts.md."
+            f"Expected {[f.name for f in schema if f.name not in optional]}: see the "
+            "documentation's page of data contracts."
         )
     fields = [field for field in schema if field.name not in missing]
     refuse_repeated(path, table.column_names, [field.name for field in fields])

@@ -34,7 +34,7 @@ Sources = Annotated[
     list[Path],
     typer.Argument(
         help="Lists of phrases, query logs or a composition log: CSV, TSV, JSON lines, Parquet, "
-        "text (docs/reference/data-contracts.md, 1, 2 and 5), or the folder that a service "
+        "text (data contracts 1, 2 and 5 of the documentation), or the folder that a service "
         "recorded to."
     ),
 ]

@@ -19,7 +19,7 @@ app = typer.Typer(
 )
 
 Log = Annotated[
-    Path, typer.Argument(help="Composition log, Parquet (docs/reference/data-contracts.md, 1).")
+    Path, typer.Argument(help="Composition log, Parquet (data contract 1 of the documentation).")
 ]
 Queries = Annotated[
     Path | None,

@@ -19,7 +19,7 @@ def replay(
     log: Annotated[
         Path,
         typer.Argument(
-            help="Composition log, Parquet (docs/reference/data-contracts.md, 1), or the folder "
+            help="Composition log, Parquet (data contract 1 of the documentation), or the folder "
             "that the service recorded to; from after the models were fitted."
         ),
     ],

@@ -28,7 +28,7 @@ def signals(
         list[Path],
         typer.Argument(
             help="Query logs with users and times: CSV, TSV, JSON lines, Parquet; or a "
-            "composition log (docs/reference/data-contracts.md, 2 and 1)."
+            "composition log (data contracts 2 and 1 of the documentation)."
         ),
     ],
     report: Annotated[

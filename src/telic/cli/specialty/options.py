@@ -19,7 +19,7 @@ app = typer.Typer(
 )
 
 Log = Annotated[
-    Path, typer.Argument(help="Folder of an access log (docs/reference/data-contracts.md, 3).")
+    Path, typer.Argument(help="Folder of an access log (data contract 3 of the documentation).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="<int>", help="Random seed.")]

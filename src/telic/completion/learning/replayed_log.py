@@ -167,8 +167,8 @@ class Replay:
         if (part == DROPPED).all():
             raise InputError(
                 f"{self.log.source}: no user has {min_compositions} compositions or more (the most "
-                f"is {sizes.max()}), so there is nothing to split. Lower the minimum or bring a "
-                "longer log."
+                f"is {sizes.max()}), so there is nothing to split. Lower "
+                "--min-compositions or bring a longer log."
             )
         return part
 

@@ -33,7 +33,7 @@ class Settings:
     host: str = setting(
         "127.0.0.1", "address to listen on; requests may use it as a host name, too"
     )
-    port: int = setting(8000, "0 takes any free port", least=0)
+    port: int = setting(8000, "0 takes any free port", least=0, most=65535)
     names: tuple[str, ...] = setting(
         (), "further host names that requests may use, such as that of a proxy before the service"
     )

@@ -47,7 +47,7 @@ def find_table(folder: Path, name: str) -> Path:
             return folder / f"{name}{suffix}"
     raise InputError(
         f"{folder}: holds neither {name}.parquet nor {name}.csv. "
-        "docs/reference/data-contracts.md lists the files of an access log."
+        "The documentation's page of data contracts lists the files of an access log."
     )
 
 
