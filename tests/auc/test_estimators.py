@@ -208,6 +208,8 @@ def test_an_elastic_net_drops_columns():
         ({"pos_label": np.array([0, 1])}, "is none of the labels"),
         ({"threshold": pd.NA}, "threshold: <NA>, expected 'prior'"),
         ({"threshold": "half"}, "threshold: 'half'"),
+        ({"solver": "spam", "random_state": "a"}, "random_state is 'a', expected a whole number"),
+        ({"solver": "spam", "random_state": -1}, "random_state is -1, expected a whole number"),
         ({"threshold": ("cost", 0)}, "the cost of a missed positive must be a finite number > 0"),
         ({"threshold": ("top_k", 0)}, "the number of rows to call must be a finite number > 0"),
         ({"threshold": ("top_k", np.inf)}, "must be a finite number > 0"),

@@ -352,3 +352,27 @@ def test_numbers_under_a_mask_are_never_used(make_data):
         TrendFilter().fit(["a", "b", "c"])
     with pytest.raises(InputError, match="y holds complex values"):
         TrendFilter().fit([1j, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("model", [ElasticNetRegressor, ElasticNetRegressorCV])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_jobs": "all"}, "n_jobs is 'all', expected a whole number or None"),
+        ({"random_state": "a"}, "random_state is 'a', expected a whole number >= 0"),
+        ({"random_state": -1}, "random_state is -1, expected a whole number >= 0"),
+        ({"cv": [1]}, r"cv is \[1\], expected a number of folds"),
+    ],
+)
+def test_settings_that_are_not_used_are_checked_too(make_data, model, options, message):
+    if options.keys() - model().get_params():
+        pytest.skip("it has no such setting")
+    X, y = make_data("squared", n=30, d=3)
+    with pytest.raises(InputError, match=message):
+        model(**options).fit(X, y)
+
+
+def test_a_matrix_of_differences_is_of_numbers(make_data):
+    X, y = make_data("squared", n=30, d=3)
+    with pytest.raises(InputError, match="D: cannot be read as numbers"):
+        GeneralizedLasso("a").fit(X, y)

@@ -280,7 +280,13 @@ def generator(random_state: Any) -> np.random.Generator:
     """Return a Generator from None, a seed, a Generator, or scikit-learn's RandomState."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state is {random_state!r}, expected a whole number >= 0, a Generator, a "
+            "RandomState or None."
+        ) from None
 
 
 def dense_blocks(X: Matrix) -> Iterator[tuple[int, np.ndarray]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from telic.errors import InputError
-from telic.evaluate.checked_numbers import refuse_masked
+from telic.evaluate.checked_numbers import checked_numbers
 from telic.optim.penalties import soft
 
 ROUNDING = 1e-9
@@ -82,8 +82,7 @@ def separable(
     given = {"l1": l1, "l2": l2, "low": low, "high": high}
     vectors = {}
     for name, value in given.items():
-        refuse_masked(name, value)
-        vector = np.asarray(value, dtype=np.float64)
+        vector = checked_numbers(name, value)
         if vector.shape not in ((), (size,)):
             raise InputError(
                 f"{name} has shape {vector.shape}, expected a number or ({size},): one per row of "

@@ -1,6 +1,7 @@
 """One entry point for every ADMM method, with step sizes chosen safely."""
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -184,10 +185,12 @@ def solve_admm(
     if batch_size is not None and not (batch_size >= 1 and batch_size == int(batch_size)):
         raise InputError(f"batch_size is {batch_size!r}, expected an integer >= 1.")
     expect_at_least(0, perturbation=perturbation)
-    if not 0 <= tol < np.inf or not max_passes > 0 or not max_seconds > 0:
+    ends = (tol, max_passes, max_seconds)
+    are_numbers = all(isinstance(each, Real) for each in ends)
+    if not (are_numbers and 0 <= tol < np.inf and max_passes > 0 and max_seconds > 0):
         raise InputError(
             f"tol is {tol!r}, max_passes {max_passes!r}, max_seconds {max_seconds!r}: "
-            "expected >= 0, > 0 and > 0."
+            "expected numbers >= 0, > 0 and > 0."
         )
     found = methods.METHODS[method]
     with small_products(problem.size):

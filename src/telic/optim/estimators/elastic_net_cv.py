@@ -22,6 +22,7 @@ from telic.optim.estimators.linear import (
     Linear,
     check_solver,
     example_weights,
+    own_threads,
     seed_of,
     validated,
 )
@@ -65,9 +66,15 @@ class _PathCV(Linear):
             )
         problems, classes = self._problems(X, y, weights, offset)
         grids = [alphas_of(problems, ratio) for ratio in ratios]
-        splits = list(
-            check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier)).split(X, y)
-        )
+        own_threads(self.n_jobs)  # refuses what is no number
+        cv = check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier))
+        try:
+            splits = [(train, test) for train, test in cv.split(X, y)]
+        except TypeError:
+            raise InputError(
+                f"cv is {self.cv!r}, expected a number of folds, a splitter, or pairs of rows to "
+                "train and to test on."
+            ) from None
         scorer = check_scoring(self, scoring=self.scoring)
         options: dict[str, Any] = {
             "method": self.solver,

@@ -1,6 +1,6 @@
 """What the linear estimators share: checked input, weights, and the call of the solver."""
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from telic.errors import InputError, expect_one_of
+from telic.errors import InputError, expect_one_of, expect_whole
 from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim.loop import SolveResult
 from telic.optim.solver import METHODS, check_stop, minimize
@@ -90,6 +90,8 @@ def own_threads(n_jobs: int | None) -> int:
     Under joblib's Dask backend `effective_n_jobs` counts the slots of the whole cluster, also for
     None, and every task of a search would start as many threads.
     """
+    if n_jobs is not None and not isinstance(n_jobs, Integral):
+        raise InputError(f"n_jobs is {n_jobs!r}, expected a whole number or None.")
     with parallel_config("threading"):
         return effective_n_jobs(n_jobs)
 
@@ -121,6 +123,8 @@ def seed_of(random_state: Any) -> int | None:
     """Turn scikit-learn's random_state into a seed; None stays None."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
+    if random_state is not None and not isinstance(random_state, np.random.Generator):
+        expect_whole(0, random_state=random_state)
     return random_state
 
 

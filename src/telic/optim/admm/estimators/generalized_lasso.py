@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from telic.errors import InputError
-from telic.evaluate.checked_numbers import refuse_masked
+from telic.evaluate.checked_numbers import checked_numbers
 from telic.optim.admm.defaults import CURVATURE_UP_TO
 from telic.optim.admm.loop import AdmmResult
 from telic.optim.admm.problem import make_admm_problem
@@ -165,9 +165,8 @@ class GeneralizedLasso(Regressor):
         """Fit the weights; Ctrl-C ends the fit with the last complete stage's."""
         X, y = validated(self, X, y, y_numeric=True)
         weights = example_weights(None, y, sample_weight)
-        refuse_masked("D", self.D)
         D: Any = sparse.eye_array(X.shape[1], format="csr") if self.D is None else self.D
-        D = D if sparse.issparse(D) else np.atleast_2d(np.asarray(D, dtype=np.float64))
+        D = D if sparse.issparse(D) else np.atleast_2d(checked_numbers("D", D))
         if D.shape[1] != X.shape[1]:
             raise InputError(
                 f"D has {D.shape[1]} columns, X has {X.shape[1]} features: expected one each."
