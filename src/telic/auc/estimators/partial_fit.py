@@ -1,5 +1,6 @@
 """How an estimator learns from a stream: `partial_fit` on blocks, `learn_one` on single rows."""
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
@@ -173,28 +174,23 @@ class OnlineAUC(LinearAUC):
             self._begin(8)
         if y not in (-1, 0, 1):
             raise InputError(f"learn_one: label {y!r}, expected True or False, 0 or 1, −1 or 1.")
-        for name in x:
+        numbers = _numbers("learn_one", x)
+        for name in numbers:
             self.feature_index_.setdefault(name, len(self.feature_index_))
         if len(self.feature_index_) > self._state["w"].size:
             self._widen(2 * len(self.feature_index_))
         row = np.zeros((1, self._state["w"].size))
-        try:
-            for name, value in x.items():
-                row[0, self.feature_index_[name]] = value
-        except (TypeError, ValueError):
-            raise InputError(f"learn_one: {x!r} holds a value that is no number.") from None
-        if not (np.abs(row) <= LARGEST).all():  # NaN too
-            raise InputError(
-                f"learn_one: {x!r} holds a value that is not finite, or above {LARGEST:g} in size."
-            )
+        for name, number in numbers.items():
+            row[0, self.feature_index_[name]] = number
         self._read(self._state, row, np.array([y == 1]), self._rng)
 
     def score_one(self, x: dict[str, float]) -> float:
         """Score one row; unknown names and an unstarted stream count as 0."""
+        numbers = _numbers("score_one", x)
         if not hasattr(self, "feature_index_"):
             return 0.0
         w, index = self._weights(self._state), self.feature_index_
-        known = ((w[index[name]], value) for name, value in x.items() if name in index)
+        known = ((w[index[name]], value) for name, value in numbers.items() if name in index)
         return float(sum(a * b for a, b in known) - between_means(w, self._state["means"]))
 
     def predict_one(self, x: dict[str, float]) -> bool:
@@ -218,3 +214,23 @@ class OnlineAUC(LinearAUC):
         check_is_fitted(self)
         counts = self._state["counts"]
         return np.array([counts[1] / counts.sum(), *counts])
+
+
+def _numbers(where: str, x: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a row; raise InputError at what is none."""
+    if not isinstance(x, Mapping):
+        raise InputError(
+            f"{where}: the row is of type {type(x).__name__}, expected a dictionary of names and "
+            "numbers."
+        )
+    numbers = {}
+    for name, value in x.items():
+        try:
+            numbers[name] = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{where}: {name!r} is {value!r}, expected a number.") from None
+        if not abs(numbers[name]) <= LARGEST:  # NaN too
+            raise InputError(
+                f"{where}: {name!r} is {value!r}, expected a number of at most {LARGEST:g} in size."
+            )
+    return numbers
