@@ -9,7 +9,7 @@ RULES = (Rule("exact"), Rule("at_least"), Rule("at_most"), Rule("tolerance", 1.0
 
 
 def random_schema(rng, kinds=None, strict=False):
-    """One to three node types; the first, `user`, is linked with the others."""
+    """One to three node types in any order; `user` is linked with the others."""
     names = ("user", "film", "club")[: kinds or int(rng.integers(1, 4))]
     rules = RULES[:1] if strict else RULES
     nodes = {
@@ -25,7 +25,8 @@ def random_schema(rng, kinds=None, strict=False):
         loops = bool(source == target and rng.random() < 0.5)
         types.append(LinkType(f"l{number}", source, target, strength, loops))
     hidden = frozenset(name for name in names[1:] if rng.random() < 0.5)
-    return Schema(nodes, tuple(types), hidden)
+    order = [str(name) for name in rng.permutation(names)]
+    return Schema({name: nodes[name] for name in order}, tuple(types), hidden)
 
 
 def random_network(rng, schema, size, density=0.3):

@@ -31,6 +31,11 @@ class Flat(NamedTuple):
     links: list[tuple[Links, Rule | None]]
 
 
+def in_a_row(adversary: Adversary) -> list[str]:
+    """Return the node types that the adversary sees, the protected one first."""
+    return [adversary.node_type, *(k for k in adversary.attributes if k != adversary.node_type)]
+
+
 def flatten(network: Network, adversary: Adversary, what: str = "target") -> Flat:
     """Lay a network's nodes in a row, as far as the adversary sees them.
 
@@ -39,7 +44,7 @@ def flatten(network: Network, adversary: Adversary, what: str = "target") -> Fla
     InputError
         If `what` (the network's name in the message) lacks something the adversary sees.
     """
-    kinds = [adversary.node_type, *(k for k in adversary.attributes if k != adversary.node_type)]
+    kinds = in_a_row(adversary)
     for kind in kinds:
         if kind not in network.nodes:
             raise InputError(f"node type {kind!r} is missing in the {what} network.")

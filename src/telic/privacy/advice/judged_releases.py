@@ -11,6 +11,7 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.advice.coarsening_levels import Lever
+from telic.privacy.merged_types import in_a_row
 from telic.privacy.risk.risks import Measures
 
 Judged = dict[tuple[int, ...], tuple[Measures, bool]]
@@ -21,7 +22,7 @@ def fingerprint(network: Network, adversary: Adversary, fields: Sequence[Lever])
     """Hash what the judgement of a release depends on: nodes, links, levels, and what is seen."""
     digest = hashlib.blake2b(digest_size=16)
     seen = [adversary.dump(), [[x.name, *(level.label for level in x.levels)] for x in fields]]
-    sizes = [network.size(kind) for kind in adversary.attributes]
+    sizes = {kind: network.size(kind) for kind in in_a_row(adversary)}
     digest.update(json.dumps([*seen, sizes]).encode())
     for name in adversary.links:
         links = network.links[name]

@@ -11,7 +11,7 @@ import numpy as np
 from telic.hin import Links, Network
 from telic.privacy.adversary import Adversary
 from telic.privacy.advice.coarsening_levels import Level, Lever
-from telic.privacy.merged_types import flatten
+from telic.privacy.merged_types import flatten, in_a_row
 from telic.privacy.risk.limits import Limits
 from telic.privacy.risk.risks import Measures, measure
 from telic.privacy.risk.views import (
@@ -41,7 +41,7 @@ class ReleaseSearch:
     ) -> None:
         self.adversary, self.fields = adversary, fields
         self.limits, self.progress = limits, progress
-        self.kinds = {kind: network.size(kind) for kind in adversary.attributes}
+        self.kinds = {kind: network.size(kind) for kind in in_a_row(adversary)}
         flat = flatten(network, adversary)
         self.size, self.protected = flat.size, flat.protected
         # Reversed links with the place of each in the original, to carry any level's strengths.
