@@ -1,16 +1,22 @@
 """Which files are taken for tables of text, whatever reads them."""
 
+import csv
 import gzip
+import io
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from telic.auc.table_columns import read_table as read_features
+from telic.data.csv_files import quote_fault
 from telic.data.pieces import open_pieces
 from telic.data.tables import read_table, table_pieces
 from telic.errors import InputError
 from telic.hin.csv_tables import _read as read_nodes
+from telic.hin.edge_lists import read_edge_list
 from telic.specialty.log.contract_tables import find_table, read_columns
 
 ROWS = "a,b\n1,x\n2,y\n"
@@ -43,6 +49,42 @@ def test_every_reader_takes_parquet_in_capitals(read, tmp_path):
 def test_tabs_may_separate_cells_that_hold_commas(read, tmp_path):
     (tmp_path / "rows.tsv.gz").write_bytes(gzip.compress(b"a\tb\n1\tx, y\n"))
     assert read(tmp_path / "rows.tsv.gz")["b"].to_pylist() == ["x, y"]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('1,x\n2,"y\n3,z\n', "line 3 opens a quote .* that nothing closes"),
+        ('1,x\n2,"y\n3,z', "line 3 opens a quote .* that nothing closes"),
+        ('1,x\n2,"y\n3,"z"\n4,w\n', "line 3 opens a quote .* that line 4 closes inside of a cell"),
+        ('1,x\n2,"y\n3,z\n4,"w\n', "line 3 opens a quote .* that line 5 closes inside of a cell"),
+    ],
+)
+@pytest.mark.parametrize("read", [*READERS, read_edge_list], ids=lambda read: read.__name__)
+def test_a_quote_without_a_partner_takes_no_rows_in_silence(read, text, fault, name, tmp_path):
+    names = "source,target\n" if read is read_edge_list else "a,b\n"
+    whole = (names + text).encode()
+    (tmp_path / name).write_bytes(gzip.compress(whole) if name.endswith("z") else whole)
+    with pytest.raises(InputError, match=rf"rows\.csv\S*: {fault}"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_cells_of_several_lines_are_read_as_they_are(read, tmp_path):
+    text = 'a,b\r\n1,"x\r\n""green"", or so"\r\n\r\n2,5" wide\r\n3,""\r\n4,"y"z\r\n'
+    (tmp_path / "rows.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    found = read(tmp_path / "rows.csv")["b"].to_pylist()
+    assert found[:2] == ['x\r\n"green", or so', '5" wide']
+    assert found[3] == "yz"
+
+
+@given(st.lists(st.lists(st.text('",a\n;', max_size=4), min_size=2, max_size=2), max_size=5))
+def test_what_a_writer_of_csv_wrote_has_no_fault(rows):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    lines = io.BytesIO(text.getvalue().encode())
+    assert quote_fault(lines, ",") is None
 
 
 @pytest.mark.parametrize("read", READERS)

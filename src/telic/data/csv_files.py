@@ -1,9 +1,10 @@
 """How a CSV file is read: compressed or not, what separates its cells, and what is wrong where."""
 
+import codecs
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,7 +45,60 @@ def csv_stream(path: Path) -> pa.NativeFile:
     return pa.input_stream(str(path), compression="gzip" if is_compressed(path) else None)
 
 
-def fault_of(lines: IO[bytes], error: Exception, *, names: int = 1) -> str | None:
+def quote_fault(lines: Iterable[bytes], delimiter: str) -> str | None:
+    r"""Say where a quote opens that takes the lines after it for one cell; None if none does.
+
+    A quote opens at the beginning of a cell, and must close at the end of one; inside, a doubled
+    one is a character. Cells of several lines that keep to that are none of these.
+
+    Examples
+    --------
+    >>> quote_fault([b'tea,"3\n', b'milk,2\n'], ",")
+    'line 1 opens a quote (") that nothing closes. Close it, or leave it out.'
+    >>> quote_fault([b'tea,"green\n', b'or ""black"" tea"\n'], ",")
+    """
+    mark, begun = delimiter.encode(), 0
+    for number, line in enumerate(lines, 1):
+        at = line.find(b'"')
+        while at >= 0:
+            after = line[at + 1 : at + 2]
+            if not begun:
+                if line[:at] in (b"", codecs.BOM_UTF8) or line[at - 1 : at] == mark:
+                    begun = number
+            elif after == b'"':
+                at += 1
+            elif begun < number and after not in (mark, b"\r", b"\n", b""):
+                return (
+                    f'line {begun} opens a quote (") that line {number} closes inside of a cell, '
+                    "as if the lines between were one. Close it, or leave it out."
+                )
+            else:
+                begun = 0
+            at = line.find(b'"', at + 1)
+    if begun:
+        return f'line {begun} opens a quote (") that nothing closes. Close it, or leave it out.'
+    return None
+
+
+def check_quotes(path: Path, delimiter: str, rows: int) -> None:
+    """Raise InputError if a quote without a partner took lines of a CSV file for one cell.
+
+    `rows` is how many a reader found, names included. A file of as many lines holds no such cell.
+    """
+    with opened(path) as lines:
+        last, count = b"", 0
+        while block := lines.read(1 << 22):
+            last, count = block[-1:], count + block.count(b"\n")
+        if count + (last not in (b"", b"\n")) == rows:
+            return
+        lines.seek(0)
+        if fault := quote_fault(lines, delimiter):
+            raise InputError(f"{path}: {fault}")
+
+
+def fault_of(
+    lines: IO[bytes], error: Exception, *, names: int = 1, delimiter: str | None = None
+) -> str | None:
     r"""Say where a file of text is wrong, and how to mend it; None if that is not known.
 
     Parameters
@@ -54,6 +108,8 @@ def fault_of(lines: IO[bytes], error: Exception, *, names: int = 1) -> str | Non
         Of Arrow, which names rows if it reads with one thread.
     names : int
         How many lines of names come before the rows, 0 or 1.
+    delimiter : str, optional
+        Of cells that may be quoted.
 
     Examples
     --------
@@ -66,6 +122,10 @@ def fault_of(lines: IO[bytes], error: Exception, *, names: int = 1) -> str | Non
             line.decode()
         except UnicodeDecodeError:
             return f"line {number} is not valid UTF-8. Convert the file to UTF-8."
+    if delimiter is not None:
+        lines.seek(0)
+        if fault := quote_fault(lines, delimiter):
+            return fault
     if torn := TORN.search(str(error)):
         return (
             f"row {int(torn[1]) - names}: has {torn[3]} cells, expected {torn[2]}, one for each "
@@ -75,7 +135,12 @@ def fault_of(lines: IO[bytes], error: Exception, *, names: int = 1) -> str | Non
 
 
 def csv_table(
-    path: Path, *, names: Sequence[str] | None = None, block_size: int | None = None, **options: Any
+    path: Path,
+    *,
+    parse_options: pyarrow.csv.ParseOptions,
+    names: Sequence[str] | None = None,
+    block_size: int | None = None,
+    **options: Any,
 ) -> pa.Table:
     """Read a CSV file whole; several threads do, and where they cannot, one that names the row.
 
@@ -86,20 +151,24 @@ def csv_table(
         Of the columns, if the file has no line of names.
     block_size : int, optional
         Bytes of the longest row.
+    parse_options : pyarrow.csv.ParseOptions
     **options
-        ``parse_options`` and ``convert_options`` of Arrow's `read_csv`.
+        More of Arrow's `read_csv`, such as ``convert_options``.
 
     Raises
     ------
     InputError
-        If it cannot be read, or is no text in UTF-8; see `fault_of`.
+        If it cannot be read, is no text in UTF-8, or has a quote without a partner; see `fault_of`.
     """
+    delimiter = parse_options.delimiter if parse_options.quote_char else None
 
     def read(use_threads: bool) -> pa.Table:
         reading = pyarrow.csv.ReadOptions(
             use_threads=use_threads, column_names=names, block_size=block_size
         )
-        return pyarrow.csv.read_csv(csv_stream(path), read_options=reading, **options)
+        return pyarrow.csv.read_csv(
+            csv_stream(path), read_options=reading, parse_options=parse_options, **options
+        )
 
     try:
         try:
@@ -108,19 +177,23 @@ def csv_table(
             table = read(use_threads=False)
         table.column_names  # noqa: B018  Arrow reads no letter of the names before
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, error, names=int(names is None)) from None
+        raise unreadable(path, error, names=int(names is None), delimiter=delimiter) from None
+    if delimiter is not None:
+        check_quotes(path, delimiter, len(table) + (names is None))
     if any(pa.types.is_binary(field.type) for field in table.schema):  # what Arrow makes of it
         raise unreadable(path, UnicodeError("it is no text in UTF-8"))
     return table
 
 
-def unreadable(path: Path, error: Exception, *, names: int = 1) -> InputError:
+def unreadable(
+    path: Path, error: Exception, *, names: int = 1, delimiter: str | None = None
+) -> InputError:
     """Say what is wrong with a file of text, and where: see `fault_of`."""
     if path.is_file() and not path.stat().st_size:
         return InputError(f"{path}: is empty. Expected a line of column names, then rows.")
     try:
         with opened(path) as lines:
-            fault = fault_of(lines, error, names=names)
+            fault = fault_of(lines, error, names=names, delimiter=delimiter)
     except (OSError, EOFError, zlib.error):
         fault = None
     why = (str(error).splitlines() or ["unknown"])[0]

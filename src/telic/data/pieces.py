@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_files import csv_stream, ending_of, fault_of, is_compressed, separator_of
+from telic.data.csv_files import (
+    check_quotes,
+    csv_stream,
+    ending_of,
+    fault_of,
+    is_compressed,
+    separator_of,
+)
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file, refuse_repeated
 from telic.errors import InputError
@@ -132,6 +139,7 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=quotes)
     if not quotes:
         parse.quote_char = False
+    quoted = delimiter if quotes else None
     read = pyarrow.csv.ReadOptions(block_size=_BLOCK)
     with _binary(path) as stream:
         if not stream.read(1):
@@ -142,7 +150,7 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
         ) as reader:
             names = reader.schema.names
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable(path, error, quoted) from None
     first = delimiter.join(names)
     for form, published in _WITHOUT_NAMES.items():
         if re.fullmatch(form, first):
@@ -158,14 +166,18 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
         )
+        rows = int(not read.column_names)  # the line of names
         try:
             with pyarrow.csv.open_csv(
                 csv_stream(path), read_options=read, parse_options=parse, convert_options=convert
             ) as reader:
                 for batch in reader:
+                    rows += len(batch)
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error) from None
+            raise _unreadable(path, error, quoted) from None
+        if quoted:
+            check_quotes(path, quoted, rows)
 
     return Pieces(path, names, pieces, delimiter == ";")
 
@@ -313,16 +325,16 @@ def _state(path: Place) -> tuple[int, int]:
         return -1, -1
 
 
-def _unreadable(path: Place, error: Exception) -> InputError:
+def _unreadable(path: Place, error: Exception, delimiter: str | None = None) -> InputError:
     """Say what is wrong with a file; of text that is no UTF-8, in which line."""
     if isinstance(path, Path) and path.suffix.lower() != ".parquet":
         try:
             with _binary(path) as stream:
-                if fault := fault_of(stream, error):
+                if fault := fault_of(stream, error, delimiter=delimiter):
                     return InputError(f"{path}: {fault}")
         except OSError:
             pass
     said = (str(error).splitlines() or ["unknown"])[0][:200]
     if said.startswith("straddling object"):
-        said = f"a row is longer than {2 * _BLOCK >> 20} MiB; is a quote not closed?"
+        said = f"a row is longer than {2 * _BLOCK >> 20} MiB"
     return InputError(f"{path}: cannot be read ({said}). Write it again.")

@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data import atomic_path
-from telic.data.csv_files import csv_table, ending_of, is_compressed, separator_of, unreadable
+from telic.data.csv_files import (
+    check_quotes,
+    csv_table,
+    ending_of,
+    is_compressed,
+    separator_of,
+    unreadable,
+)
 from telic.data.tables import no_such_file
 from telic.errors import InputError
 from telic.hin.links import MAX_STRENGTH
@@ -235,6 +242,8 @@ def _check_unnamed(path: Path, lines: _Lines) -> None:
 def _lines(path: Path, delimiter: str | None) -> Any:
     opened = gzip.open if is_compressed(path) else open
     try:
+        if delimiter:
+            check_quotes(path, delimiter, -1)
         with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
             rows = csv.reader(stream, delimiter=delimiter) if delimiter else map(str.split, stream)
             for number, words in enumerate(rows, 1):

@@ -149,7 +149,7 @@ def test_rows_keep_their_numbers_when_a_row_before_them_is_skipped(make_log):
 
 def test_a_torn_line_of_a_csv_file_is_named(make_log):
     folder = make_log(accesses=lambda rows: [*rows[:3], "ann,p2", *rows[3:]])
-    with pytest.raises(InputError, match=r"accesses.csv: row 3: has 2 values, expected 4") as said:
+    with pytest.raises(InputError, match=r"accesses.csv: row 3: has 2 cells, expected 4") as said:
         read_log(folder)
     assert "ann" not in str(said.value)
 
@@ -159,7 +159,7 @@ def test_cells_may_be_separated_by_semicolons(make_log):
     folder = make_log(accesses=lambda rows: [row.replace(",", ";") for row in rows])
     assert (read_log(folder).access_row == expected.access_row).all()
     folder = make_log(accesses=lambda rows: [row.replace(",", ";") for row in rows] + ["ann;p2"])
-    with pytest.raises(InputError, match=r"accesses.csv: row 5: has 2 values, expected 4"):
+    with pytest.raises(InputError, match=r"accesses.csv: row 5: has 2 cells, expected 4"):
         read_log(folder)
 
 

@@ -1,7 +1,9 @@
 """The tables of an access log, held to their contract: what is wrong is named by row."""
 
 import re
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,14 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import SIMULATED, TIMESTAMP
-from telic.data.csv_files import TORN, csv_stream, ending_of, separator_of
+from telic.data.csv_files import (
+    check_quotes,
+    csv_stream,
+    ending_of,
+    fault_of,
+    opened,
+    separator_of,
+)
 from telic.data.tables import in_utc, one_chunk, refuse_repeated
 from telic.errors import InputError, expect_one_of
 from telic.specialty.small_cells import shown
@@ -164,7 +173,10 @@ def read_columns(path: Path, names: Sequence[str], *, nulls: Sequence[str] = (""
             null_values=nulls,
             include_columns=names,
         )
-        return pacsv.read_csv(csv_stream(path), parse_options=_cells(path), convert_options=as_text)
+        cells = _cells(path)
+        table = pacsv.read_csv(csv_stream(path), parse_options=cells, convert_options=as_text)
+        check_quotes(path, cells.delimiter, len(table) + 1)
+        return table
     except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from None
 
@@ -179,12 +191,13 @@ def _cells(path: Path) -> pacsv.ParseOptions:
 
 def unreadable(path: Path, error: Exception) -> InputError:
     """Say why a table cannot be read, without what stands in it: that may be ids."""
-    reason = str(_with_row(path, error)).splitlines()[0]
-    if torn := TORN.search(reason):
-        return InputError(
-            f"{path}: row {int(torn[1]) - 1}: has {torn[3]} values, expected {torn[2]}, one "
-            "for each column. Write the file again."
-        )
+    reason = str(error).splitlines()[0]
+    with suppress(OSError, EOFError, zlib.error):
+        if _is_csv(path):
+            with opened(path) as lines:
+                fault = fault_of(lines, _with_row(path, error), delimiter=separator_of(path))
+            if fault:
+                return InputError(f"{path}: {fault}")
     if isinstance(error, pa.ArrowInvalid):
         reason = _QUOTED.sub("", reason)
     if isinstance(error, UnicodeDecodeError):
