@@ -6,6 +6,8 @@ import pytest
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.diagnosis_lifts import SHRINK, coverage_of
 from telic.specialty.discovery.discover import discover
+from telic.specialty.discovery.result import Discovery
+from telic.specialty.log.log_files import read_log
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +19,26 @@ def lift_of(profile, base, codes):
     """The largest lift of some codes in a profile that starts from the hospital's mix."""
     share = (profile[:-1] + SHRINK * base) / (profile[-1] + SHRINK)
     return max(share[d] / base[d] for d in codes)
+
+
+@pytest.mark.parametrize("users", range(2, 9))
+def test_a_specialty_that_sees_what_the_hospital_sees_covers_nothing(tmp_path, users):
+    """All of its lifts are 1, which no rounding may lift above what raises an alarm."""
+    encounters = [f"e{number}" for number in range(15)]
+    rows = [f"u{user},p{e},{e},2024-01-01T00:00:00Z" for user in range(users) for e in encounters]
+    coded = [f"p{e},{e},{code}" for e, code in zip(encounters, "A" + "B" * 14, strict=True)]
+    tables = {
+        "accesses": ["user,patient,encounter,at", *rows],
+        "diagnoses": ["patient,encounter,code", *coded],
+        "providers": ["user,taxonomy", *(f"u{user},X" for user in range(users))],
+    }
+    for name, lines in tables.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "meta.json").write_text('{"vocabulary": "other"}')
+    log = read_log(tmp_path)
+    nothing = Discovery("residuals", [], np.full(users, -1))
+    lift, _ = coverage_of(log, nothing).declared(log.access_user, log.access_encounter)
+    assert lift.tolist() == [1.0] * len(rows)
 
 
 def test_a_profile_of_others_is_asked_as_it_is(log):

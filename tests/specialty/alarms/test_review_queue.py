@@ -48,19 +48,19 @@ def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, ur
     raised[soon_explained] = True
     first = replace(before, declared=np.where(raised, 0.5, 2.0), practised=np.where(raised, 0.5, 2))
     second = replace(first, colleagues=now.colleagues)
-    assert queue.add(log, nothing, first, name="monday", limit=10) == (6, 0, 0)
-    assert queue.add(log, nothing, first, name="monday", limit=10) == (0, 0, 6)
+    assert queue.add(log, nothing, first, name="monday", limit=10) == (6, 0, 0, 0)
+    assert queue.add(log, nothing, first, name="monday", limit=10) == (0, 0, 6, 0)
     one, two = (alarm["alarm"] for alarm in queue.alarms(limit=2))
     queue.move(one, "confirmed", by="ann", note="no reason was given")
     # The same accesses in another file, whose rows are numbered otherwise.
     again = replace(log, access_row=log.access_row + 100)
-    assert queue.add(again, nothing, second, name="tuesday", limit=10) == (0, 5, 1)
+    assert queue.add(again, nothing, second, name="tuesday", limit=10) == (0, 5, 1, 0)
     assert queue.counts() == {"open": 0, "explained": 5, "confirmed": 1, "closed": 0}
-    assert queue.add(again, nothing, first, name="monday", limit=10) == (0, 5, 1)
+    assert queue.add(again, nothing, first, name="monday", limit=10) == (0, 5, 1, 0)
     queue.move(two, "closed", by="bob")
     queue.close()
     queue = ReviewQueue(url)  # everything is on disk, and ids stay
-    assert queue.add(again, nothing, first, name="monday", limit=10) == (0, 0, 6)
+    assert queue.add(again, nothing, first, name="monday", limit=10) == (0, 0, 6, 0)
     (confirmed,) = queue.alarms(state="confirmed")
     assert confirmed["alarm"] == one
     assert [(step["state"], step["by"]) for step in confirmed["history"]] == [
@@ -73,6 +73,27 @@ def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, ur
     assert closed["row"] in log.access_row[soon_explained] + 100
     names = set(log.users)
     assert not any(alarm["user"] in names for alarm in queue.alarms(limit=10))
+    queue.close()
+
+
+def test_decided_alarms_make_room_for_the_next(log, nothing, tmp_path):
+    alerts = judge(log, nothing)
+    some = np.unique(alerts.queue("open")[:40])[:6]
+    declared = np.full(len(log.access_user), 2.0)
+    declared[some] = np.linspace(0.1, 0.6, len(some))
+    alerts = replace(alerts, declared=declared, practised=declared)
+    queue = ReviewQueue(f"sqlite:///{tmp_path}/review.sqlite")
+
+    def add():
+        return queue.add(log, nothing, alerts, name="monday", limit=2)
+
+    assert add() == (2, 0, 0, 4)
+    assert add() == (0, 0, 2, 4)
+    for alarm in queue.alarms(state="open"):
+        queue.move(alarm["alarm"], "closed", by="ann")
+    assert add() == (2, 0, 2, 2)
+    assert queue.counts() == {"open": 2, "explained": 0, "confirmed": 0, "closed": 2}
+    assert [alarm["lift"] for alarm in queue.alarms(state="open")] == pytest.approx([0.3, 0.4])
     queue.close()
 
 
@@ -92,7 +113,7 @@ def test_an_access_is_looked_up_where_the_log_has_it_now(log, nothing, tmp_path)
     assert queue.move(decided["alarm"][:8] + "…", "closed", by="ann") == decided["alarm"]
     # The export has grown: its newest rows stand first.
     grown = replace(log, access_row=log.access_row + 1000)
-    assert queue.add(grown, nothing, alerts, name="export", limit=3) == (0, 0, 3)
+    assert queue.add(grown, nothing, alerts, name="export", limit=2)[:3] == (0, 0, 3)
     now = queue.alarms()
     assert [one["row"] for one in now] == [one["row"] + 1000 for one in before]
     assert [one["state"] for one in now] == ["closed", "open", "open"]
@@ -107,15 +128,15 @@ def test_what_raises_no_alarm_any_longer_is_explained(log, nothing, tmp_path):
     before = replace(
         judge(log, nothing), declared=np.where(raised, 0.5, 2.0), practised=np.where(raised, 0.5, 2)
     )
-    assert queue.add(log, nothing, before, name="log", limit=10) == (4, 0, 0)
+    assert queue.add(log, nothing, before, name="log", limit=10) == (4, 0, 0, 0)
     one, *_ = (alarm["alarm"] for alarm in queue.alarms())
     queue.move(one, "confirmed", by="ann")
     now = replace(before, declared=np.full(len(raised), 2.0))  # everybody declares a code by now
-    assert queue.add(log, nothing, now, name="log", limit=10) == (0, 3, 1)
+    assert queue.add(log, nothing, now, name="log", limit=10) == (0, 3, 1, 0)
     assert queue.counts() == {"open": 0, "explained": 3, "confirmed": 1, "closed": 0}
     because = {alarm["because"] for alarm in queue.alarms(state="explained")}
     assert because == {"the declared specialty covers a diagnosis"}
-    assert queue.add(log, nothing, before, name="log", limit=10) == (0, 3, 1)  # open again
+    assert queue.add(log, nothing, before, name="log", limit=10) == (0, 3, 1, 0)  # open again
     queue.close()
 
 

@@ -47,7 +47,10 @@ def add(
     store: Store,
     found: Found = None,
     limit: Annotated[
-        int, typer.Option(min=0, metavar="<int>", help="Open alarms to add, at most.")
+        int,
+        typer.Option(
+            min=0, metavar="<int>", help="Open alarms to add, at most; decided ones do not count."
+        ),
     ] = 1000,
     seed: Seed = 0,
     skip_bad_rows: SkipBad = False,
@@ -67,7 +70,9 @@ def add(
         counts = queue.counts()
     typer.echo(
         f"{added.new:,} alarms are new, {added.changed:,} changed, {added.kept:,} stay as they "
-        f"are; now " + ", ".join(f"{n:,} {state}" for state, n in counts.items())
+        f"are; now "
+        + ", ".join(f"{n:,} {state}" for state, n in counts.items())
+        + (f"; {added.left:,} more of this log are open beyond --limit" if added.left else "")
     )
 
 

@@ -80,7 +80,8 @@ class Coverage:
         codes = self.log.diagnosis.indptr, self.log.diagnosis.indices
         known = group.astype(np.int32), profiles, self.own, base, SHRINK
         _best_lift(user, encounter, *codes, *known, lift, code)
-        return lift, code
+        # A specialty that opens what the hospital does has a lift of 1, which rounding would move.
+        return lift.round(12), code
 
 
 def coverage_of(log: AccessLog, discovery: Discovery, before: Findings | None = None) -> Coverage:

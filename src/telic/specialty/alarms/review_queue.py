@@ -100,6 +100,8 @@ class Added(NamedTuple):
     """Were there and are explained now, as those that raise no alarm any longer, or open again."""
     kept: int
     """Were there and stay as they are, but for the row in which they stand now."""
+    left: int = 0
+    """Open ones of the log beyond the limit, which are not there."""
 
 
 class ReviewQueue:
@@ -148,21 +150,30 @@ class ReviewQueue:
         name : str
             The log's name, by which people find its file.
         limit : int
-            Open alarms to bring in, least covered first.
+            Open alarms to bring in, least covered first; those that people have decided do not
+            count.
         """
         queue = alerts.queue("open")
         names = Pseudonyms(self._key)
         with self._transaction() as connection:
             wanted = select(_ALARMS.c.alarm, _ALARMS.c.state, _ALARMS.c.decided)
             there = {alarm: known for alarm, *known in connection.execute(wanted)}
-            asked = {self._alarm(log, a): int(a) for a in queue[:limit]}
+            asked: dict[str, int] = {}
+            left = 0
+            for a in queue:
+                alarm = self._alarm(log, a)
+                if len(asked) < limit:
+                    if not there.get(alarm, (None, False))[1]:
+                        asked[alarm] = int(a)
+                else:
+                    left += alarm not in there
             if there:
                 # What raises no alarm any longer, as of users who declare a code by now, is there
                 # too; most accesses are of users who never had one.
                 users = set(connection.scalars(select(_ALARMS.c.user).distinct()))
                 known_user = np.array([names(str(user)) in users for user in log.users])
                 accesses = np.flatnonzero(known_user[log.access_user])
-                rest = np.setdiff1d(accesses, queue[:limit])
+                rest = np.setdiff1d(accesses, [*asked.values()])
                 ids = ((self._alarm(log, a), int(a)) for a in rest)
                 asked |= {alarm: a for alarm, a in ids if alarm in there}
             described = lines(
@@ -186,7 +197,7 @@ class ReviewQueue:
                 connection.execute(update(_ALARMS).where(same).values(**values))
             for values in [*new, *changed]:
                 _step(connection, values["alarm"], values["state"], MACHINE, "")
-        return Added(len(new), len(changed), len(asked) - len(new) - len(changed))
+        return Added(len(new), len(changed), len(asked) - len(new) - len(changed), left)
 
     def alarms(self, *, state: str | None = None, limit: int = 20) -> list[dict[str, Any]]:
         """Return alarms, least covered first, each with its history.
