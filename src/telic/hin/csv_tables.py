@@ -187,7 +187,8 @@ def read_csv(
 ) -> pa.Table:
     """Read a CSV file; `types` are of columns whose cells must not be guessed at.
 
-    With `zeros`, columns of whole numbers stay text if one has leading zeros: "01" is no 1.
+    Dates and times stay text. With `zeros`, so do columns of whole numbers if one is written as no
+    number is: "01" is no 1, and neither is "0x1".
     """
     table = csv_table(
         file,
@@ -197,21 +198,23 @@ def read_csv(
     if len(set(table.column_names)) < len(table.column_names):
         twice = next(x for x in table.column_names if table.column_names.count(x) > 1)
         raise InputError(f"{file}: two columns are named {twice!r}. Rename or drop one.")
-    whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
-    if not (zeros and whole):
+    whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
+    times = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
+    if not (whole or times):
         return table
     text = pyarrow.csv.read_csv(
         csv_stream(file),
         parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
         convert_options=pyarrow.csv.ConvertOptions(
-            include_columns=whole,
-            column_types=dict.fromkeys(whole, pa.string()),
+            include_columns=whole + times,
+            column_types=dict.fromkeys(whole + times, pa.string()),
             null_values=[""],
             strings_can_be_null=True,
         ),
     )
-    for name in whole:
-        if pc.any(pc.match_substring_regex(text[name], r"^\s*[-+]?0\d")).as_py():
+    for name in whole + times:
+        odd = pc.match_substring_regex(text[name], r"^\s*([-+]?0[\dxX]|-0$)")
+        if name in times or pc.any(odd).as_py():
             table = table.set_column(table.column_names.index(name), name, text[name])
     return table
 

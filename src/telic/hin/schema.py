@@ -5,8 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from telic.errors import InputError
 
+ROUNDING = 4 * np.finfo(np.float64).eps
+"""What reading and subtracting two decimals may lose, relatively."""
 RULES = ("exact", "at_least", "at_most", "tolerance", "ignore")
 
 
@@ -25,8 +29,9 @@ class Rule:
     --------
     >>> Rule.parse("at_least").bounds(3.0)
     (3.0, inf)
-    >>> Rule.parse({"tolerance": 2}).bounds(10.0)
-    (8.0, 12.0)
+    >>> low, high = Rule.parse({"tolerance": 2}).bounds(10.0)
+    >>> print(low, high)
+    8.0 12.0
     """
 
     kind: str
@@ -53,8 +58,14 @@ class Rule:
 
     def bounds(self, value: Any) -> tuple[Any, Any]:
         """Return the closed interval of later values that match `value` (a number or an array)."""
-        low = {"at_most": -math.inf, "ignore": -math.inf}.get(self.kind, value - self.width)
-        high = {"at_least": math.inf, "ignore": math.inf}.get(self.kind, value + self.width)
+        width: Any = self.width
+        if self.kind == "tolerance":
+            # Decimals are rounded in binary: 0.8 − 0.1 is more than 0.7. Whole numbers are not.
+            finite = np.where(np.isfinite(value), value, 0.0)
+            decimal = (finite % 1 != 0) | (width % 1 != 0)
+            width = width + np.where(decimal, ROUNDING * (np.abs(finite) + width), 0.0)
+        low = {"at_most": -math.inf, "ignore": -math.inf}.get(self.kind, value - width)
+        high = {"at_least": math.inf, "ignore": math.inf}.get(self.kind, value + width)
         return low, high
 
 

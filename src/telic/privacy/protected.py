@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from telic.errors import InputError
 from telic.hin import Network, Schema
@@ -48,9 +49,15 @@ def link_types(schema: Schema, names: Sequence[str] | None = None) -> list[str]:
     return every if names is None else list(dict.fromkeys(names))
 
 
+def one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column in which −0.0 is 0.0, as it is to whoever compares values."""
+    floating = pa.types.is_floating(column.type)
+    return pc.add(column, pa.scalar(0.0, column.type)) if floating else column
+
+
 def attribute_codes(column: pa.ChunkedArray) -> np.ndarray:
     """Give equal values equal int64 codes; null is a value of its own."""
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    encoded = one_zero(column).combine_chunks().dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
     return encoded.indices.to_numpy().astype(np.int64)

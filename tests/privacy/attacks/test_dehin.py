@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from telic.errors import InputError
 from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
@@ -14,6 +16,7 @@ from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import _rarest_first, attack
 from telic.privacy.attacks.link_errors import LinkErrors
 from telic.privacy.attacks.score import same_ids, scores
+from telic.privacy.risk.risks import risks
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
 import dehin_recursion as reference
@@ -361,6 +364,37 @@ def test_an_infinite_number_matches_itself(values, rule):
     network = network_from_arrays(schema, {"user": nodes}, {})
     found = attack(Auxiliary(network, Adversary.of(network)), network)
     assert found.contains(np.arange(len(values)), 0).all()
+
+
+@given(
+    tenths=st.lists(st.integers(-3000, 3000), min_size=2, max_size=8),
+    known=st.integers(-3000, 3000),
+    width=st.sampled_from([1, 2, 3, 7, 10, 25]),
+    scale=st.sampled_from([1, 10, 100]),
+)
+def test_a_tolerance_counts_decimals_as_they_are_written(tenths, known, width, scale):
+    rule = {"tolerance": width / scale}
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": rule}}}, "links": []})
+    tenths = [*tenths, known - width, known + width]
+    numbers = [tenth / scale for tenth in tenths]
+    target, auxiliary = (
+        network_from_arrays(schema, {"user": {"id": range(len(x)), "x": x}}, {})
+        for x in (numbers, [known / scale])
+    )
+    found = attack(Auxiliary(auxiliary, Adversary.of(target)), target, distance=0)
+    assert found.sizes[0].tolist() == [int(abs(known - tenth) <= width) for tenth in tenths]
+
+
+def test_zero_is_zero_whatever_its_sign():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    minus, plus = (
+        network_from_arrays(schema, {"user": {"id": [1], "x": [x]}}, {}) for x in (-0.0, 0.0)
+    )
+    for one, other in ((minus, plus), (plus, minus)):
+        found = attack(Auxiliary(one, Adversary.of(other)), other, distance=0)
+        assert found.sizes.tolist() == [[1]]
+    both = network_from_arrays(schema, {"user": {"id": [1, 2], "x": [-0.0, 0.0]}}, {})
+    assert [level.risk for level in risks(both)] == [0.5]
 
 
 @pytest.mark.parametrize("rule", ["exact", "at_least"])

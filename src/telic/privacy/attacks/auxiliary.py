@@ -14,6 +14,7 @@ from telic.privacy.attacks.candidate_sets import CandidateSets
 from telic.privacy.attacks.neighbour_filter import add_signatures
 from telic.privacy.attacks.profile_filter import filter_profiles, profile_intervals
 from telic.privacy.merged_types import Column, Flat, flatten
+from telic.privacy.protected import one_zero
 from telic.privacy.threads import threads_for
 
 NO_STRENGTH = np.empty(0, np.int32)
@@ -43,7 +44,7 @@ class _Column:
         self.place, self.missing = place, missing
         self.exact = missing or self.rule.kind == "exact"
         if self.exact:
-            values = self._missing(values) if missing else values
+            values = self._missing(values) if missing else one_zero(values)
             self.values = pc.unique(values)
             self.codes = pc.index_in(values, value_set=self.values).to_numpy().astype(np.float64)
             self.size = len(self.values)
@@ -74,8 +75,7 @@ class _Column:
             low, high = self.rule.bounds(numbers)
             gap = np.isnan(numbers)
             return np.where(gap, np.nan, low), np.where(gap, np.nan, high)
-        if self.missing:
-            column = self._missing(column)
+        column = self._missing(column) if self.missing else one_zero(column)
         values = self.values
         if pa.types.is_null(values.type):
             values = values.cast(column.type)
