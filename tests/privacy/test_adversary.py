@@ -296,3 +296,17 @@ def test_one_friend_in_two_ways_is_not_two_friends():
         *_, last = risks(network, adversary, links=[["follow", "mention"]])
         assert (last.group_sizes()[0] == 1) == told_apart
         assert ("whether several links lead to the same node" in adversary.words()) == told_apart
+
+
+def test_columns_that_the_schema_does_not_name_are_told_of():
+    network = films(np.random.default_rng(1))
+    nodes = {
+        kind: table.append_column(f"{kind}_note", pa.array([str(i) for i in range(len(table))]))
+        for kind, table in network.nodes.items()
+    }
+    noted = replace(network, nodes=nodes)
+    adversary = Adversary.of(noted, node_type="user")
+    assert adversary.unseen == ("user_note", "film.film_note")
+    assert adversary.attributes == Adversary.of(network, node_type="user").attributes
+    seen = Adversary.of(noted, node_type="user", attributes=["film.film_note"])
+    assert seen.attributes["film"] == {"film_note": Rule("exact")}

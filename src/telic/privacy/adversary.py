@@ -119,9 +119,11 @@ class Adversary:
                     )
                 every[label] = (kind, name, rule)
         # A column that the schema does not name can be asked for, and is then exact.
-        for name in release.nodes[node_type].column_names:
-            if name != "id":
-                every.setdefault(name, (node_type, name, Rule("ignore")))
+        for kind in schema.nodes:
+            for name in release.nodes[kind].column_names:
+                if name != "id":
+                    label = label_of(node_type, kind, name)
+                    every.setdefault(label, (kind, name, Rule("ignore")))
         if attributes is not None:
             for label in attributes:
                 if label not in every:
@@ -158,11 +160,7 @@ class Adversary:
                     f"known ids: {kind!r} is no other node type than {node_type!r}. Those are "
                     f"{others}."
                 )
-        unseen = [
-            label
-            for label, (kind, name, rule) in every.items()
-            if rule.kind == "ignore" and name in schema.nodes[kind]
-        ]
+        unseen = [label for label, (_, _, rule) in every.items() if rule.kind == "ignore"]
         unseen += [f"{name} links" for name in link_types(schema) if name not in strengths]
         unseen += [
             f"ids of {kind}"

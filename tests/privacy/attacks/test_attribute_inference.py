@@ -66,7 +66,7 @@ def test_guesses_are_those_made_one_by_one(seed, distance):
     hits = {"row": [], "alike": [], "linked": []}
     for t, truth in enumerate(vote):
         same = [v for v in range(len(vote)) if view[v] == view[t]]
-        hits["row"].append(np.mean([vote[v] == truth for v in same]))
+        hits["row"].append(chance([vote[v] for v in same], truth))
         others = [vote[v] for v in same if v != t]
         friends = [vote[v] for v in range(len(vote)) if (t, v) in pairs]
         friends += [vote[v] for v in range(len(vote)) if (v, t) in pairs]

@@ -13,7 +13,7 @@ from telic.privacy.protected import attribute_codes, own_links
 from telic.privacy.risk.views import farthest
 
 WAYS = {
-    "row": "the person's row, or one that looks the same",
+    "row": "the person's row and those that look the same",
     "alike": "the others who look the same",
     "linked": "those whom the person is linked with",
 }
@@ -124,7 +124,8 @@ def _hits(
         counts = np.bincount(own)
         asked = np.searchsorted(values, truth[members]).clip(max=len(values) - 1)
         is_there = values[asked] == truth[members]
-        row[members] = np.where(is_there, counts[asked] / len(members), 0.0)
+        most = counts == counts.max()
+        row[members] = np.where(is_there & most[asked], 1 / most.sum(), 0.0)
         if len(members) > 1:
             pairs, back = np.unique(
                 np.stack([own, np.where(is_there, asked, -1)]), axis=1, return_inverse=True
