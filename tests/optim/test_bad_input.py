@@ -376,3 +376,5 @@ def test_a_matrix_of_differences_is_of_numbers(make_data):
     X, y = make_data("squared", n=30, d=3)
     with pytest.raises(InputError, match="D: cannot be read as numbers"):
         GeneralizedLasso("a").fit(X, y)
+    with pytest.raises(InputError, match="D holds complex values"):
+        GeneralizedLasso(sparse.csr_matrix(1j * np.eye(3))).fit(X, y)

@@ -95,6 +95,11 @@ def test_a_consensus_that_is_stopped_returns_its_last_round():
 def test_bad_shards_are_named():
     X, y, _ = shards("squared")
     terms = {"A": D, "l1": 0.1, "loss": "squared"}
+    for shard in ((np.eye(2),), (5, 6), ("rows.npy", "labels.npy"), 5):
+        with pytest.raises(InputError, match=r"shard 0: expected rows and labels \(X, y\)"):
+            consensus_admm([shard], A=np.eye(2), l1=0.1)
+    with pytest.raises(InputError, match="A has 0 dimension"):
+        consensus_admm([(np.eye(2), [1.0, -1.0])], A=5, l1=0.1)
     with pytest.raises(InputError, match="no shard"):
         consensus_admm([], **terms)
     with pytest.raises(InputError, match="shard 1 has 5 features, shard 0 has 6"):

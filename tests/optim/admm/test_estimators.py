@@ -140,12 +140,26 @@ def test_the_trend_of_steps_and_of_a_line():
     np.testing.assert_allclose(steps, y, atol=0.02)
     line = np.linspace(0, 1, 20)
     np.testing.assert_allclose(TrendFilter(1, alpha=1.0).fit_transform(line), line, atol=1e-3)
-    with pytest.raises(InputError, match="order is 5"):
-        TrendFilter(5).fit(y)
+    for order in (5, "a", np.array([1, 2])):
+        with pytest.raises(InputError, match=r"order is .*, expected 0, 1, 2 or 3"):
+            TrendFilter(order).fit(y)
     for series in ([1.0, 2.0], np.ones((3, 2))):
         with pytest.raises(InputError, match=r"y has shape .*, expected a series of at least 3"):
             TrendFilter(1).fit(series)
     assert TrendFilter(1).fit([1.0, 2.0, 4.0]).trend_.shape == (3,)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+@pytest.mark.parametrize("value", [1e12, -1e9])
+def test_a_value_of_weight_0_leaves_the_trend_as_it_is(order, value):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0, 0.3], 10) + 0.1 * rng.normal(size=30)
+    weights = np.ones(30)
+    weights[7] = 0.0
+    model = TrendFilter(order, alpha=0.01, tol=1e-9)
+    expected = model.fit_transform(y, sample_weight=weights)
+    y[7] = value
+    np.testing.assert_allclose(model.fit_transform(y, sample_weight=weights), expected, atol=1e-6)
 
 
 def test_a_long_trend_is_certified():
@@ -224,6 +238,8 @@ def test_graphs():
         ([[0, 0]], None, "edge 0 joins feature 0 to itself"),
         ([[0, 1], [1, 0]], None, r"edge 1 is \[1, 0\], which is given twice"),
         ([[0, 9]], None, "features from 0 to 2"),
+        ([[0, 1], [1]], None, "edges has rows of different lengths"),
+        ([[0, 1]], ["a"], "weights: cannot be read as numbers"),
         ([[0.0, 1.0]], None, "expected integers"),
         ([0, 1], None, r"expected \(k, 2\)"),
         ([[0, 1]], [-1.0], "the weight of edge 0 is -1"),

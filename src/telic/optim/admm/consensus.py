@@ -148,7 +148,7 @@ def consensus_admm(
     if parts[0].data.loss.classifies and len({y for part in parts for y in set(part.data.y)}) == 1:
         raise InputError("y holds one class only in all shards: there is nothing to separate.")
     if g is None:
-        g = separable(np.shape(A)[0], l1=l1)
+        g = separable(np.shape(A)[0] if np.ndim(A) or sparse.issparse(A) else 0, l1=l1)
     expect_at_least(0, tol=tol, passes=passes)
     expect_whole(0, max_rounds=max_rounds)
     first = parts[0].data
@@ -226,8 +226,15 @@ def _lengths(part: AdmmProblem) -> np.ndarray:
 
 def _problems(shards: Any, loss: Any, l2: float, fit_intercept: bool) -> Iterable[AdmmProblem]:
     size = None
-    for number, (X, y) in enumerate(shards):
-        d = X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else np.shape(X)[-1]
+    for number, shard in enumerate(shards):
+        try:
+            X, y = shard
+            d = X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else np.shape(X)[-1]
+        except (TypeError, ValueError, IndexError):
+            raise InputError(
+                f"shard {number}: expected rows and labels (X, y), each as an array. Their files' "
+                "names go with executor=."
+            ) from None
         if size not in (None, d):
             raise InputError(f"shard {number} has {d} features, shard 0 has {size}.")
         size = d

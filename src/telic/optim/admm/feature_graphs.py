@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso
 from sklearn.neighbors import NearestNeighbors
 
 from telic.errors import InputError, expect_whole
-from telic.evaluate.checked_numbers import refuse_masked
+from telic.evaluate.checked_numbers import checked_numbers, refuse_masked
 from telic.evaluate.column_spread import ROUNDING
 from telic.optim.threads import small_products
 
@@ -70,8 +70,12 @@ def as_graph(size: int, edges: Any, weights: Any = None) -> Graph:
     [[0, 1], [1, 2]]
     """
     refuse_masked("edges", edges)
-    refuse_masked("weights", weights)
-    given = np.asarray(edges)
+    try:
+        given = np.asarray(edges)
+    except ValueError:  # rows of different lengths
+        raise InputError(
+            "edges has rows of different lengths, expected two features each."
+        ) from None
     if given.size == 0:
         raise InputError("the graph has no edges: nothing would be fused. Give at least one edge.")
     if given.ndim != 2 or given.shape[1] != 2:
@@ -96,7 +100,7 @@ def as_graph(size: int, edges: Any, weights: Any = None) -> Graph:
         raise InputError(
             f"edge {again} is {given[again].tolist()}, which is given twice. Sum their weights."
         )
-    strength = np.ones(len(ordered)) if weights is None else np.asarray(weights, np.float64)
+    strength = np.ones(len(ordered)) if weights is None else checked_numbers("weights", weights)
     if strength.shape != (len(ordered),):
         raise InputError(
             f"weights has shape {strength.shape}, expected ({len(ordered)},): one per edge."

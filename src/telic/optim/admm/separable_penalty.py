@@ -23,7 +23,7 @@ class Separable:
     high: np.ndarray
 
     def value(self, y: np.ndarray) -> float:
-        """Penalty of y; infinite outside the bounds by more than rounding (1e-9, relatively)."""
+        """Penalty of y; infinite where it passes a bound b by more than 1e-9 (1 + |b|)."""
         below = self.low - ROUNDING * (1.0 + np.abs(self.low))
         above = self.high + ROUNDING * (1.0 + np.abs(self.high))
         if (y < below).any() or (y > above).any():

@@ -1,6 +1,7 @@
 """scikit-learn estimators: generalised lasso and trend filtering, and what all of admm's share."""
 
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -167,6 +168,8 @@ class GeneralizedLasso(Regressor):
         weights = example_weights(None, y, sample_weight)
         D: Any = sparse.eye_array(X.shape[1], format="csr") if self.D is None else self.D
         D = D if sparse.issparse(D) else np.atleast_2d(checked_numbers("D", D))
+        if np.iscomplexobj(D):
+            raise InputError("D holds complex values, expected real numbers.")
         if D.shape[1] != X.shape[1]:
             raise InputError(
                 f"D has {D.shape[1]} columns, X has {X.shape[1]} features: expected one each."
@@ -231,7 +234,7 @@ class TrendFilter(BaseEstimator):
 
     def fit(self, y: Any, _: Any = None, sample_weight: Any = None) -> Self:
         """Fit the trend of a series y, shape (n,), evenly spaced; returns self."""
-        if self.order not in (0, 1, 2, 3):
+        if not isinstance(self.order, Integral) or not 0 <= self.order <= 3:
             raise InputError(f"order is {self.order!r}, expected 0, 1, 2 or 3.")
         shape = np.shape(y)
         if len(shape) != 1 or shape[0] < self.order + 2:
@@ -239,7 +242,8 @@ class TrendFilter(BaseEstimator):
                 f"y has shape {shape}, expected a series of at least {self.order + 2} values."
             )
         y = as_vector("y", y, shape[0])
-        n, level = y.size, float(y.mean())  # D knows nothing of levels
+        n, weights = y.size, example_weights(None, y, sample_weight)
+        level = float(np.average(y, weights=weights))  # D knows nothing of levels
         D = sparse.eye_array(n, format="csr")
         for _ in range(int(self.order) + 1):
             D = sparse.csr_array(D[1:] - D[:-1])
@@ -249,7 +253,7 @@ class TrendFilter(BaseEstimator):
             A=D,
             g=separable(D.shape[0], l1=self.alpha),
             loss="squared",
-            sample_weight=sample_weight,
+            sample_weight=weights,
         )
         result = solve_admm(
             problem,
@@ -257,11 +261,11 @@ class TrendFilter(BaseEstimator):
             x_step="newton" if self.solver == "batch-admm" else "auto",
             **_limits(self),
         )
-        self.trend_ = result.coef + level
+        self.trend_: np.ndarray = result.coef + level
         self.n_iter_ = max(1, round(result.passes))
         self.gap_, self.stopped_ = result.gap, result.stopped
         return self
 
-    def fit_transform(self, y: Any, _: Any = None) -> np.ndarray:
+    def fit_transform(self, y: Any, _: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fit and return the trend, shape (n,)."""
-        return self.fit(y).trend_
+        return self.fit(y, sample_weight=sample_weight).trend_
