@@ -219,7 +219,7 @@ def test_a_grid_that_is_none_is_named(make_data, grid):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_cross_validation_chooses_nothing_without_scores(make_data):
     X, y = make_data("squared", n=20)
-    with pytest.raises(InputError, match="score is NaN"):
+    with pytest.raises(InputError, match="the score of fold 0 is NaN"):
         ElasticNetRegressorCV(alphas=3, cv=LeaveOneOut()).fit(X, y)
     squares = ElasticNetRegressorCV(
         alphas=3, cv=LeaveOneOut(), scoring="neg_mean_squared_error"

@@ -52,6 +52,7 @@ _TITLES = {
 """Other tools' names for the columns."""
 _SINCE = 100_000_000
 """Whole numbers that are all at least this large are taken for times (seconds since 1970)."""
+_NO_TEXT = (".xlsx", ".xls", ".ods", ".parquet", ".zip")
 _TORN = OSError, EOFError, zlib.error
 """What a file raises that is torn, compressed or not."""
 
@@ -101,6 +102,11 @@ def read_edge_list(
     path = Path(path)
     if not path.is_file():
         raise no_such_file(path)
+    if ending_of(path) in _NO_TEXT:
+        raise InputError(
+            f"{path}: its ending {ending_of(path)!r} is of no text file. Save it as CSV, or give a "
+            "folder of tables, a description (.json) or GraphML."
+        )
     if delimiter is None and ending_of(path) == ".csv":
         delimiter = separator_of(path)
     if delimiter is None and ending_of(path) == ".tsv":

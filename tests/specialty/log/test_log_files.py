@@ -407,6 +407,15 @@ def test_a_table_may_have_its_ending_in_capitals(tmp_path):
     assert read_code_table(tmp_path / "CODES.CSV")[0] == {"FLU": "cold"}
 
 
+def test_a_code_is_in_one_category(tmp_path):
+    table = tmp_path / "map.csv"
+    table.write_text("code,category\nA1,x\nB,y\na.1,x\n")
+    assert read_code_table(table)[0] == {"A1": "x", "B": "y"}
+    table.write_text("code,category\nA1,x\nB,y\na.1,z\n")
+    with pytest.raises(InputError, match=r"map\.csv: row 3: code 'a\.1' has another category"):
+        read_code_table(table)
+
+
 def test_a_table_of_ones_own_replaces_the_mapping(make_log, tmp_path):
     table = tmp_path / "map.csv"
     table.write_text("code,category,label\nFLU,r,Respiratory\nCOUGH,r,Respiratory\n")

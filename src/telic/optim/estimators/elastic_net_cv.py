@@ -113,9 +113,11 @@ class _PathCV(Linear):
         )
         means = scores.mean(axis=-1)
         if np.isnan(means).any():
+            number = int(np.argmax(np.isnan(scores).any(axis=(0, 1))))
             raise InputError(
-                "a fold's score is NaN, so nothing can be chosen (R² needs two rows in each fold). "
-                "Use another scoring or cv."
+                f"cv: the score of fold {number} is NaN, so nothing can be chosen: its test rows "
+                "leave nothing to explain, as one row alone or counts that are all 0. Use a cv "
+                "that shuffles the rows, fewer folds, or another scoring."
             )
         # Ties go to the strongest penalty: the grids decrease and argmax takes the first.
         r, k = divmod(int(means.argmax()), means.shape[1])

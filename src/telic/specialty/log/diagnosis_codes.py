@@ -46,8 +46,14 @@ def read_code_table(
     table, _ = read_table(Path(path), schema, on_bad_row="raise")
     code, category, label = (column.to_pylist() for column in table.select(schema.names).columns)
     named = {c: name for c, name in zip(category, label, strict=True) if name}
-    plain = (plain_code(one, vocabulary) for one in code)
-    return dict(zip(plain, category, strict=True)), named
+    categories: dict[str, str] = {}
+    for row, (one, of) in enumerate(zip(code, category, strict=True), 1):
+        if categories.setdefault(plain_code(one, vocabulary), of) != of:
+            raise InputError(
+                f"{path}: row {row}: code {one!r} has another category than in a row before. Keep "
+                "one of the two."
+            )
+    return categories, named
 
 
 def plain_code(code: str, vocabulary: str = "other") -> str:
