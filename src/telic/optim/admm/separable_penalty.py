@@ -23,7 +23,7 @@ class Separable:
     high: np.ndarray
 
     def value(self, y: np.ndarray) -> float:
-        """Penalty of y; infinite where it passes a bound b by more than 1e-9 (1 + |b|)."""
+        """Penalty of y; infinite where it passes a bound b by more than 1e-9 (1 + abs(b))."""
         below = self.low - ROUNDING * (1.0 + np.abs(self.low))
         above = self.high + ROUNDING * (1.0 + np.abs(self.high))
         if (y < below).any() or (y > above).any():
