@@ -259,6 +259,10 @@ def test_inside_a_river_pipeline():
             lambda: OPAUC().learn_one([1.0], 1),
             "learn_one: the row is of type list, expected a dict",
         ),
+        (
+            lambda: OPAUC().learn_one({"a": 10**400}, 1),
+            r"learn_one: 'a' is 1000.*\.\.\..*, expected",
+        ),
         (lambda: OPAUC().score_one({"a": None}), "score_one: 'a' is None, expected a number"),
         (lambda: OPAUC().score_one("a"), "score_one: the row is of type str, expected a dict"),
         (lambda: OAM("both").fit(X, POSITIVE), "update is 'both', expected one of seq, gra"),

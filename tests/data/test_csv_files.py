@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.csv import ParseOptions
 
 from telic.auc.table_columns import read_table as read_features
-from telic.data.csv_files import quote_fault
+from telic.data.csv_files import check_quotes, csv_table, quote_fault
 from telic.data.pieces import open_pieces
 from telic.data.tables import read_table, table_pieces
 from telic.errors import InputError
@@ -57,6 +58,8 @@ def test_tabs_may_separate_cells_that_hold_commas(read, tmp_path):
     [
         ('1,x\n2,"y\n3,z\n', "line 3 opens a quote .* that nothing closes"),
         ('1,x\n2,"y\n3,z', "line 3 opens a quote .* that nothing closes"),
+        ('1,x\n2,"y\n', "line 3 opens a quote .* that nothing closes"),
+        ('1,x\r2,"y\r3,"z"\r4,w\r', "line 3 opens a quote .* that line 4 closes inside of a cell"),
         ('1,x\n2,"y\n3,"z"\n4,w\n', "line 3 opens a quote .* that line 4 closes inside of a cell"),
         ('1,x\n2,"y\n3,z\n4,"w\n', "line 3 opens a quote .* that line 5 closes inside of a cell"),
     ],
@@ -79,12 +82,41 @@ def test_cells_of_several_lines_are_read_as_they_are(read, tmp_path):
     assert found[3] == "yz"
 
 
+@pytest.mark.parametrize("read", READERS)
+def test_cells_of_several_lines_may_stand_at_the_end_of_what_arrow_reads_at_once(read, tmp_path):
+    rows = [f'{i},"{"x" * 1000}\nfoo,bar"\n' for i in range(1100)]
+    (tmp_path / "rows.csv").write_text("a,b\n" + "".join(rows))
+    assert len(read(tmp_path / "rows.csv")["b"]) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'a,b\r"x,",2\r3,4\r',
+        b'\xef\xbb\xbf"a\nb",c\n1,2\n',
+        b'a,b\n1,"x\ny"',
+        b'a,b\n1,"x\ny" \n\n\n',
+        b'"a","b"\n"1","2"\n\n',
+    ],
+)
+@pytest.mark.parametrize("rows", [None, 2])
+def test_legal_quotes_are_not_refused(tmp_path, text, rows):
+    (tmp_path / "rows.csv").write_bytes(text)
+    check_quotes(tmp_path / "rows.csv", ",", rows)
+
+
+def test_files_without_names_are_counted_without_them(tmp_path):
+    (tmp_path / "rows.csv").write_text('1,"x\n2,y"\n3,"z\n4,w\n')
+    with pytest.raises(InputError, match=r"line 3 opens a quote .* that nothing closes"):
+        csv_table(tmp_path / "rows.csv", names=["a", "b"], parse_options=ParseOptions())
+
+
 @given(st.lists(st.lists(st.text('",a\n;', max_size=4), min_size=2, max_size=2), max_size=5))
 def test_what_a_writer_of_csv_wrote_has_no_fault(rows):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    lines = io.BytesIO(text.getvalue().encode())
-    assert quote_fault(lines, ",") is None
+    file = io.BytesIO(text.getvalue().encode())
+    assert quote_fault(file, ",") is None
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -104,6 +104,18 @@ def test_a_context_has_not_nearly_the_name_of_a_role(tmp_path, written, meant):
         opened(tmp_path, "a.csv", "phrase,views\nTea,3\n", **{written: "views"})
 
 
+def test_a_context_may_be_called_as_its_column_is_or_as_a_shop(tmp_path):
+    _, shape = opened(
+        tmp_path,
+        "a.csv",
+        "phrase,height,cat,no\nTea,3,1,2\n",
+        height="height",
+        uid="cat",
+        shop="no",
+    )
+    assert set(shape.contexts) == {"height", "uid", "shop"}
+
+
 def test_a_column_can_be_named_and_one_of_ones_own_is_a_context(tmp_path):
     text = "title,name,brand,locale\nTea,tea-1,Acme,en\n"
     pieces, shape = opened(tmp_path, "a.csv", text, phrase="title", id="name", brand="brand")

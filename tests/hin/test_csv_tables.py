@@ -243,14 +243,16 @@ def test_keys_that_read_as_dates_or_hexadecimal_stay_as_they_are_written(tmp_pat
     assert july == [(1, "2020-01-02", None)]
     june, _ = visits(tmp_path, june="1,0x1\n1,1\n1,-0\n1,0\n", july="1,7\n")
     assert sorted(place for _, place, _ in june) == ["-0", "0", "0x1", "1"]
+    june, _ = visits(tmp_path, june="1,-0\n1,1\n1,0\n", july="1,7\n")
+    assert sorted(place for _, place, _ in june) == ["-0", "0", "1"]
 
 
 def test_attributes_may_be_dates(tmp_path):
-    (tmp_path / "users.csv").write_text("id,born\n1,1980-01-01\n2,1980-01-02\n")
+    (tmp_path / "users.csv").write_text("id,born\n1,1980-01-01\n2,1980-01-02\n3,\n")
     user = {"file": "users.csv", "key": "id", "attributes": {"born": "exact"}}
     (tmp_path / "one.json").write_text(json.dumps({"nodes": {"user": user}, "links": []}))
     network = read_tables(tmp_path / "one.json")
-    assert network.nodes["user"].column("born").to_pylist() == ["1980-01-01", "1980-01-02"]
+    assert network.nodes["user"].column("born").to_pylist() == ["1980-01-01", "1980-01-02", ""]
 
 
 def test_a_column_called_id_does_not_take_the_place_of_the_key(tmp_path):

@@ -219,6 +219,9 @@ def test_a_grid_that_is_none_is_named(make_data, grid):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_cross_validation_chooses_nothing_without_scores(make_data):
     X, y = make_data("squared", n=20)
+    rows = np.arange(20)
+    with pytest.raises(InputError, match="the score of fold 1 is NaN"):
+        ElasticNetRegressorCV(alphas=3, cv=[(rows[5:], rows[:5]), (rows[1:], rows[:1])]).fit(X, y)
     with pytest.raises(InputError, match="the score of fold 0 is NaN"):
         ElasticNetRegressorCV(alphas=3, cv=LeaveOneOut()).fit(X, y)
     squares = ElasticNetRegressorCV(

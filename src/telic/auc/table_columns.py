@@ -29,13 +29,15 @@ DENSE_COLUMNS = 500
 ODD_SHARE = 0.1
 """A text column with no more than this share of its values unreadable as numbers is a mistake."""
 OWN_VALUES = 20
-"""From so many rows on, a text column with another value in each of them is a name or an id."""
+"""From so many rows on, a text column with another value in nearly each is of names or ids."""
 _MARKED = re.compile(r"\s*[-+]?[$€£]?\s?\d+(,\d+)*(\.\d+)?\s?[%$€£]?\s*")
 """A number as people write it, such as 1,234 or 5 %."""
+_MONTH, _DAY = r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
 _DATE = re.compile(
-    r"\s*(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4}|\d\d?([-/])\d\d?\4\d\d)([T\s].*)?"
+    rf"\s*(\d{{4}}([-/.]){_MONTH}\2{_DAY}|{_DAY}([-/]){_DAY}\3(\d\d|\d{{4}})|{_DAY}\.{_DAY}\.\d{{4}})"
+    r"([T\s]\d.*)?"
 )
-"""A date as people write it, such as 31/12/25 or 31.12.2025 10:00; 1.2.30 is none."""
+"""A date as people write it, such as 31/12/25 or 31.12.2025 10:00."""
 
 
 def read_table(
@@ -201,10 +203,12 @@ class Encoder:
                         f"{MOST_CATEGORIES} are encoded. Leave it out with --drop {name}."
                     )
                 if name not in one_hot:
-                    _no_name(column, categories, name, path)
+                    _refuse_dates_and_ids(column, categories, name, path)
                 columns.append((name, tuple(categories)))
             elif is_number(kind):
                 columns.append((name, None))
+            elif pa.types.is_temporal(kind):
+                raise _dates(name, path)
             else:
                 raise InputError(
                     f"{path}: column {name!r} is of type {kind}, expected numbers or text. "
@@ -292,17 +296,24 @@ def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: st
         )
 
 
-def _no_name(column: pa.ChunkedArray, values: list[str], name: str, path: str | Path) -> None:
-    """Refuse a column of dates or ids, whose values as categories say nothing of other rows."""
-    if all(_DATE.fullmatch(value) for value in values):
-        kind = "holds dates, which as categories say nothing of other days. Make numbers of them"
-    elif len(values) == len(column) >= OWN_VALUES:
-        kind = "has another value in each row, as names and ids do, and says nothing of other rows"
-    else:
-        return
-    raise InputError(
-        f"{path}: column {name!r} {kind}. Leave the column out with --drop {name}, or take its "
-        f"values as categories all the same with --one-hot {name}."
+def _refuse_dates_and_ids(
+    column: pa.ChunkedArray, values: list[str], name: str, path: str | Path
+) -> None:
+    """Refuse a column of text whose values as categories say nothing of other rows."""
+    most = (1 - ODD_SHARE) * len(values)
+    if sum(_DATE.fullmatch(value) is not None for value in values) > most:
+        raise _dates(name, path)
+    if len(column) >= OWN_VALUES and len(values) > (1 - ODD_SHARE) * len(column):
+        raise InputError(
+            f"{path}: column {name!r} has another value in nearly each row, as names and ids do. "
+            f"Leave it out with --drop {name}, or keep its categories with --one-hot {name}."
+        )
+
+
+def _dates(name: str, path: str | Path) -> InputError:
+    return InputError(
+        f"{path}: column {name!r} holds dates. Make numbers of them, leave the column out with "
+        f"--drop {name}, or keep its categories with --one-hot {name}."
     )
 
 

@@ -2,9 +2,10 @@
 
 import codecs
 import gzip
+import io
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ from telic.errors import InputError
 TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 """What Arrow says of a row with too few or too many cells; it counts the header as a row."""
 _LONGEST_HEAD = 1 << 20
+_MARK_OF_UTF8 = codecs.BOM_UTF8.decode("latin-1")
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
@@ -45,7 +47,7 @@ def csv_stream(path: Path) -> pa.NativeFile:
     return pa.input_stream(str(path), compression="gzip" if is_compressed(path) else None)
 
 
-def quote_fault(lines: Iterable[bytes], delimiter: str) -> str | None:
+def quote_fault(file: IO[bytes], delimiter: str) -> str | None:
     r"""Say where a quote opens that takes the lines after it for one cell; None if none does.
 
     A quote opens at the beginning of a cell, and must close at the end of one; inside, a doubled
@@ -53,47 +55,64 @@ def quote_fault(lines: Iterable[bytes], delimiter: str) -> str | None:
 
     Examples
     --------
-    >>> quote_fault([b'tea,"3\n', b'milk,2\n'], ",")
+    >>> import io
+    >>> quote_fault(io.BytesIO(b'tea,"3\nmilk,2\n'), ",")
     'line 1 opens a quote (") that nothing closes. Close it, or leave it out.'
-    >>> quote_fault([b'tea,"green\n', b'or ""black"" tea"\n'], ",")
+    >>> quote_fault(io.BytesIO(b'tea,"green\nor ""black"" tea"\n'), ",")
     """
-    mark, begun = delimiter.encode(), 0
+    lines = io.TextIOWrapper(file, encoding="latin-1")  # ends lines at \r, too
+    mark, begun, how = delimiter.encode().decode("latin-1"), 0, "nothing closes"
     for number, line in enumerate(lines, 1):
-        at = line.find(b'"')
+        start = len(_MARK_OF_UTF8) if number == 1 and line.startswith(_MARK_OF_UTF8) else 0
+        at = line.find('"')
         while at >= 0:
-            after = line[at + 1 : at + 2]
             if not begun:
-                if line[:at] in (b"", codecs.BOM_UTF8) or line[at - 1 : at] == mark:
-                    begun = number
-            elif after == b'"':
-                at += 1
-            elif begun < number and after not in (mark, b"\r", b"\n", b""):
-                return (
-                    f'line {begun} opens a quote (") that line {number} closes inside of a cell, '
-                    "as if the lines between were one. Close it, or leave it out."
-                )
+                begun = number if at == start or line.endswith(mark, 0, at) else 0
+            elif line.startswith('"', at + 1):
+                at += 1  # a doubled one
             else:
+                rest = line[at + 1 :].lstrip(" ") if begun < number else "\n"
+                if rest and not rest.startswith((mark, "\n")):
+                    how = f"line {number} closes inside of a cell, as if all between were one"
+                    break
                 begun = 0
-            at = line.find(b'"', at + 1)
-    if begun:
-        return f'line {begun} opens a quote (") that nothing closes. Close it, or leave it out.'
-    return None
+            at = line.find('"', at + 1)
+        else:
+            continue
+        break
+    lines.detach()
+    if not begun:
+        return None
+    return f'line {begun} opens a quote (") that {how}. Close it, or leave it out.'
 
 
-def check_quotes(path: Path, delimiter: str, rows: int) -> None:
+def check_quotes(path: Path, delimiter: str, rows: int | None = None) -> None:
     """Raise InputError if a quote without a partner took lines of a CSV file for one cell.
 
-    `rows` is how many a reader found, names included. A file of as many lines holds no such cell.
+    `rows` is how many a reader found, names included: in a file of as many lines only the last can
+    hold such a quote. Without it every line is looked at. See `quote_fault`.
     """
-    with opened(path) as lines:
-        last, count = b"", 0
-        while block := lines.read(1 << 22):
-            last, count = block[-1:], count + block.count(b"\n")
-        if count + (last not in (b"", b"\n")) == rows:
-            return
-        lines.seek(0)
-        if fault := quote_fault(lines, delimiter):
-            raise InputError(f"{path}: {fault}")
+    with opened(path) as file:
+        if rows is not None and (last := _last_of(file, rows)) is not None:
+            fault = quote_fault(io.BytesIO(last), delimiter)
+            fault = fault and fault.replace("line 1 ", f"line {rows} ")
+        else:
+            file.seek(0)
+            fault = quote_fault(file, delimiter)
+    if fault:
+        raise InputError(f"{path}: {fault}")
+
+
+def _last_of(file: IO[bytes], count: int) -> bytes | None:
+    """Return the last line of a file of just so many lines; those at its end may be empty."""
+    ends, tail = 0, b""
+    while block := file.read(1 << 22):
+        ends += block.count(b"\n")
+        tail = (tail + block)[-_LONGEST_HEAD:]
+    text = tail.rstrip(b"\r\n")
+    ends -= tail.count(b"\n", len(text))
+    _, found, last = text.rpartition(b"\n")
+    return last if found and ends + 1 == count else None
 
 
 def fault_of(
@@ -161,6 +180,7 @@ def csv_table(
         If it cannot be read, is no text in UTF-8, or has a quote without a partner; see `fault_of`.
     """
     delimiter = parse_options.delimiter if parse_options.quote_char else None
+    parse_options.newlines_in_values = delimiter is not None
 
     def read(use_threads: bool) -> pa.Table:
         reading = pyarrow.csv.ReadOptions(

@@ -166,7 +166,7 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
         )
-        rows = int(not read.column_names)  # the line of names
+        rows = 1  # the line of names
         try:
             with pyarrow.csv.open_csv(
                 csv_stream(path), read_options=read, parse_options=parse, convert_options=convert

@@ -43,6 +43,8 @@ CONTEXTS = ("language", "tenant", "category")
 """Roles by which suggestions can be filtered. Any other name in a `Shape` is a context too."""
 RESERVED = ("q", "t", "composition", "explain", "consent", "boost", "installed", "opened")
 """Names that requests to the service use for something else."""
+LEAST_LETTERS = 5
+"""Of a name that may misspell a role: shorter ones are like each other by chance."""
 _NOT_OF = {
     "list": {"user", "network", "past"},
     "queries": {"id", "payload", "url", "language", "category"},
@@ -139,7 +141,7 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
                 f"--column {role}={column}: {role!r} is what a request says of a keystroke, not a "
                 "context. Give the context another name."
             )
-        if role not in USUAL and (meant := _role_meant(role)):
+        if role not in (*USUAL, column) and (meant := _role_meant(role)):
             raise InputError(
                 f"--column {role}={column}: {role!r} would be a context to filter by. Write "
                 f"--column {meant}={column}, or give the context another name."
@@ -170,7 +172,8 @@ def _role_meant(name: str) -> str | None:
     for role, usual in USUAL.items():
         if role not in CONTEXTS and name.lower() in usual:
             return role
-    return next(iter(get_close_matches(name.lower(), USUAL, n=1, cutoff=0.8)), None)
+    near = get_close_matches(name.lower(), USUAL, n=1, cutoff=0.8)
+    return near[0] if near and len(name) >= LEAST_LETTERS else None
 
 
 def refuse_late(pieces: Pieces, shape: Shape) -> None:

@@ -190,9 +190,10 @@ def read_csv(
     Dates and times stay text. With `zeros`, so do columns of whole numbers if one is written as no
     number is: "01" is no 1, and neither is "0x1".
     """
+    parse = pyarrow.csv.ParseOptions(delimiter=separator_of(file), newlines_in_values=True)
     table = csv_table(
         file,
-        parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
+        parse_options=parse,
         convert_options=pyarrow.csv.ConvertOptions(column_types=types),
     )
     if len(set(table.column_names)) < len(table.column_names):
@@ -200,22 +201,27 @@ def read_csv(
         raise InputError(f"{file}: two columns are named {twice!r}. Rename or drop one.")
     whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
     times = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
-    if not (whole or times):
+    again = whole + times
+    if not again:
         return table
     text = pyarrow.csv.read_csv(
         csv_stream(file),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=separator_of(file)),
+        parse_options=parse,
         convert_options=pyarrow.csv.ConvertOptions(
-            include_columns=whole + times,
-            column_types=dict.fromkeys(whole + times, pa.string()),
+            include_columns=again,
+            column_types=dict.fromkeys(again, pa.string()),
             null_values=[""],
             strings_can_be_null=True,
         ),
     )
-    for name in whole + times:
-        odd = pc.match_substring_regex(text[name], r"^\s*([-+]?0[\dxX]|-0$)")
-        if name in times or pc.any(odd).as_py():
-            table = table.set_column(table.column_names.index(name), name, text[name])
+    odd = [
+        name
+        for name in whole
+        if pc.any(pc.match_substring_regex(text[name], r"^\s*([-+]?0[\dxX]|-0$)")).as_py()
+    ]
+    for name in odd + times:
+        cells = pc.fill_null(text[name], "") if name in times else text[name]
+        table = table.set_column(table.column_names.index(name), name, cells)
     return table
 
 

@@ -53,6 +53,7 @@ _TITLES = {
 _SINCE = 100_000_000
 """Whole numbers that are all at least this large are taken for times (seconds since 1970)."""
 _NO_TEXT = (".xlsx", ".xls", ".ods", ".parquet", ".zip")
+"""Endings of files that hold no lines."""
 _TORN = OSError, EOFError, zlib.error
 """What a file raises that is torn, compressed or not."""
 
@@ -249,7 +250,7 @@ def _lines(path: Path, delimiter: str | None) -> Any:
     opened = gzip.open if is_compressed(path) else open
     try:
         if delimiter:
-            check_quotes(path, delimiter, -1)
+            check_quotes(path, delimiter)
         with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
             rows = csv.reader(stream, delimiter=delimiter) if delimiter else map(str.split, stream)
             for number, words in enumerate(rows, 1):

@@ -62,8 +62,8 @@ class Rule:
         if self.kind == "tolerance":
             # Decimals are rounded in binary: 0.8 − 0.1 is more than 0.7. Whole numbers are not.
             finite = np.where(np.isfinite(value), value, 0.0)
-            decimal = (finite % 1 != 0) | (width % 1 != 0)
-            width = width + np.where(decimal, ROUNDING * (np.abs(finite) + width), 0.0)
+            own = width if width % 1 else 0.0
+            width = width + ROUNDING * np.where(finite % 1 != 0, np.abs(finite) + width, own)
         low = {"at_most": -math.inf, "ignore": -math.inf}.get(self.kind, value - width)
         high = {"at_least": math.inf, "ignore": math.inf}.get(self.kind, value + width)
         return low, high

@@ -371,18 +371,46 @@ def test_an_infinite_number_matches_itself(values, rule):
     known=st.integers(-3000, 3000),
     width=st.sampled_from([1, 2, 3, 7, 10, 25]),
     scale=st.sampled_from([1, 10, 100]),
+    kind=st.sampled_from([pa.float64(), pa.float32()]),
 )
-def test_a_tolerance_counts_decimals_as_they_are_written(tenths, known, width, scale):
+def test_a_tolerance_counts_decimals_as_they_are_written(tenths, known, width, scale, kind):
     rule = {"tolerance": width / scale}
     schema = Schema.parse({"nodes": {"user": {"attributes": {"x": rule}}}, "links": []})
     tenths = [*tenths, known - width, known + width]
     numbers = [tenth / scale for tenth in tenths]
     target, auxiliary = (
-        network_from_arrays(schema, {"user": {"id": range(len(x)), "x": x}}, {})
+        network_from_arrays(schema, {"user": {"id": range(len(x)), "x": pa.array(x, kind)}}, {})
         for x in (numbers, [known / scale])
     )
     found = attack(Auxiliary(auxiliary, Adversary.of(target)), target, distance=0)
     assert found.sizes[0].tolist() == [int(abs(known - tenth) <= width) for tenth in tenths]
+
+
+@pytest.mark.parametrize("width", [0.5, 1, 1.5])
+def test_whole_numbers_are_within_a_tolerance_or_not(width):
+    known, shifts = 10**15, range(-3, 4)
+    schema = Schema.parse(
+        {"nodes": {"user": {"attributes": {"x": {"tolerance": width}}}}, "links": []}
+    )
+    target, auxiliary = (
+        network_from_arrays(schema, {"user": {"id": range(len(x)), "x": x}}, {})
+        for x in ([known + shift for shift in shifts], [known])
+    )
+    found = attack(Auxiliary(auxiliary, Adversary.of(target)), target, distance=0)
+    assert found.sizes[0].tolist() == [int(abs(shift) <= width) for shift in shifts]
+    # 7 is within 0.1 of 7.1.
+    target, auxiliary = (
+        network_from_arrays(
+            Schema.parse(
+                {"nodes": {"user": {"attributes": {"x": {"tolerance": 0.1}}}}, "links": []}
+            ),
+            {"user": {"id": [1], "x": [x]}},
+            {},
+        )
+        for x in (7.0, 7.1)
+    )
+    found = attack(Auxiliary(auxiliary, Adversary.of(target)), target, distance=0)
+    assert found.sizes.tolist() == [[1]]
 
 
 def test_zero_is_zero_whatever_its_sign():

@@ -93,6 +93,7 @@ def test_decided_alarms_make_room_for_the_next(log, nothing, tmp_path):
         queue.move(alarm["alarm"], "closed", by="ann")
     assert add() == (2, 0, 2, 2)
     assert queue.counts() == {"open": 2, "explained": 0, "confirmed": 0, "closed": 2}
+    assert queue.add(log, nothing, alerts, name="monday", limit=1) == (0, 0, 4, 2)
     assert [alarm["lift"] for alarm in queue.alarms(state="open")] == pytest.approx([0.3, 0.4])
     queue.close()
 

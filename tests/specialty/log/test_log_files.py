@@ -412,7 +412,9 @@ def test_a_code_is_in_one_category(tmp_path):
     table.write_text("code,category\nA1,x\nB,y\na.1,x\n")
     assert read_code_table(table)[0] == {"A1": "x", "B": "y"}
     table.write_text("code,category\nA1,x\nB,y\na.1,z\n")
-    with pytest.raises(InputError, match=r"map\.csv: row 3: code 'a\.1' has another category"):
+    with pytest.raises(
+        InputError, match=r"map\.csv: row 3: code 'a\.1' is in category 'z', and before in 'x'"
+    ):
         read_code_table(table)
 
 

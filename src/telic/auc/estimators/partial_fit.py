@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from numbers import Real
+from reprlib import repr as shortened
 from typing import Any, Self
 
 import numpy as np
@@ -218,7 +219,7 @@ class OnlineAUC(LinearAUC):
 
 def _numbers(where: str, x: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of a row; raise InputError at what is none."""
-    if not isinstance(x, Mapping):
+    if not hasattr(x, "items"):
         raise InputError(
             f"{where}: the row is of type {type(x).__name__}, expected a dictionary of names and "
             "numbers."
@@ -228,9 +229,12 @@ def _numbers(where: str, x: Mapping[str, Any]) -> dict[str, float]:
         try:
             numbers[name] = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{where}: {name!r} is {value!r}, expected a number.") from None
+            raise InputError(
+                f"{where}: {name!r} is {shortened(value)}, expected a number."
+            ) from None
         if not abs(numbers[name]) <= LARGEST:  # NaN too
             raise InputError(
-                f"{where}: {name!r} is {value!r}, expected a number of at most {LARGEST:g} in size."
+                f"{where}: {name!r} is {shortened(value)}, expected a number of at most "
+                f"{LARGEST:g} in size."
             )
     return numbers

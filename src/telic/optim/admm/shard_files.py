@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from telic.data.numpy_files import PARSER, load_npy
+from telic.data.numpy_files import load_matrix, load_npy
 from telic.data.object_storage import state_of
 from telic.errors import InputError
 from telic.optim.admm.problem import AdmmProblem
@@ -39,9 +39,7 @@ class ShardFile(NamedTuple):
         for path, state in zip((self.X, self.y), self.states, strict=True):
             check_unchanged(path, state)
         if self.X.endswith(".npz"):
-            with PARSER:
-                X = sparse.load_npz(self.X)
-            return X, load_npy(self.y)
+            return load_matrix(self.X), load_npy(self.y)
         rows = np.asarray(load_npy(self.X, mmap_mode="c"))
         return rows, load_npy(self.y)
 

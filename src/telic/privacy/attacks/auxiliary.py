@@ -61,6 +61,8 @@ class _Column:
                 f"attribute {self.name!r} is {kind}: rule {self.rule.kind!r} compares "
                 "numbers. Use 'exact' or 'ignore'."
             )
+        if pa.types.is_float32(kind):
+            column = pc.cast(column, pa.string())  # 0.8 in 32 bits is another number in 64
         return pc.cast(column, pa.float64(), safe=False).to_numpy()
 
     def _missing(self, column: pa.ChunkedArray) -> pa.ChunkedArray:

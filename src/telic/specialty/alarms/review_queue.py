@@ -158,15 +158,15 @@ class ReviewQueue:
         with self._transaction() as connection:
             wanted = select(_ALARMS.c.alarm, _ALARMS.c.state, _ALARMS.c.decided)
             there = {alarm: known for alarm, *known in connection.execute(wanted)}
+            settled = {alarm for alarm, (_, decided) in there.items() if decided}
             asked: dict[str, int] = {}
             left = 0
             for a in queue:
                 alarm = self._alarm(log, a)
-                if len(asked) < limit:
-                    if not there.get(alarm, (None, False))[1]:
-                        asked[alarm] = int(a)
-                else:
+                if len(asked) == limit:
                     left += alarm not in there
+                elif alarm not in settled:
+                    asked[alarm] = int(a)
             if there:
                 # What raises no alarm any longer, as of users who declare a code by now, is there
                 # too; most accesses are of users who never had one.

@@ -186,7 +186,7 @@ def _is_csv(path: Path) -> bool:
 
 
 def _cells(path: Path) -> pacsv.ParseOptions:
-    return pacsv.ParseOptions(delimiter=separator_of(path))
+    return pacsv.ParseOptions(delimiter=separator_of(path), newlines_in_values=True)
 
 
 def unreadable(path: Path, error: Exception) -> InputError:

@@ -48,10 +48,10 @@ def read_code_table(
     named = {c: name for c, name in zip(category, label, strict=True) if name}
     categories: dict[str, str] = {}
     for row, (one, of) in enumerate(zip(code, category, strict=True), 1):
-        if categories.setdefault(plain_code(one, vocabulary), of) != of:
+        if (known := categories.setdefault(plain_code(one, vocabulary), of)) != of:
             raise InputError(
-                f"{path}: row {row}: code {one!r} has another category than in a row before. Keep "
-                "one of the two."
+                f"{path}: row {row}: code {one!r} is in category {of!r}, and before in {known!r}. "
+                "Keep one of the two."
             )
     return categories, named
 
