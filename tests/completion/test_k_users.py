@@ -18,7 +18,7 @@ from telic.completion.fit.sources import joined_logs, read_sources
 from telic.completion.fit.tenants import GatheredByTenant, _rows_of, name_in
 from telic.completion.learning.relevance import Submissions
 from telic.data.compositions import read_compositions
-from telic.data.queries import QueryLog
+from telic.data.queries import QueryLog, read_queries
 from telic.errors import InputError
 from telic.scale import Local
 from telic.serve.callers.user_ids import Caller
@@ -222,7 +222,7 @@ def test_who_vouches_stays_so_when_logs_are_joined_and_cut_by_tenant(tmp_path):
     named = [("rare", "", "shop", ""), *(("tea", f"u{i}", "club", "") for i in range(3))]
     logs = read_sources([log(named, tmp_path / "named.csv"), *catalogue(tmp_path, "cup")]).logs
     assert [one.vouched.tolist() for one in logs] == [[False] * 4, [True]]
-    cut = [_rows_of(one, np.array([0])) for one in logs]
+    cut = [_rows_of(one, np.array([0]), None) for one in logs]
     assert [one.vouched.tolist() for one in cut] == [[False], [True]]
     untold = [replace(one, groups={}) for one in logs]
     assert joined_logs(untold).vouched.tolist() == [False] * 4 + [True]
@@ -347,11 +347,16 @@ def test_a_composition_logs_own_networks_and_tenants_count(make_table, tmp_path)
         assert of == (None if tenant is None else {"tenant": tenant})
 
 
-def box_of(rows, tmp_path, listed=None):
+def log_of(rows, tmp_path):
     (tmp_path / "log.csv").write_text(
         "query,at,user,tenant\n"
-        + "".join(f"{q},2026-01-{d:02},{u},{t}\n" for d, (q, u, t) in enumerate(rows, 1))
+        + "".join(f"{q},2026-01-{d:02},{u},{t or ''}\n" for d, (q, u, t) in enumerate(rows, 1))
     )
+    return read_queries(tmp_path / "log.csv")
+
+
+def box_of(rows, tmp_path, listed=None):
+    log_of(rows, tmp_path)
     files = [tmp_path / "log.csv"]
     if listed:
         files.append(tmp_path / "list.csv")
@@ -377,6 +382,22 @@ def test_users_of_one_name_in_two_tenants_are_two(tmp_path):
     assert [name_in(*of) for of in (("shop", "shop:ada"), (None, "a"), ("default", "x:a"))] == [
         "shop:ada", "a", "default:x:a"
     ]  # fmt: skip
+
+
+def test_a_user_with_and_without_the_tenants_prefix_is_one(tmp_path):
+    """As in a shop's own log beside what the service exported of the same people."""
+    rows = [("tea", "shop:ada", "shop"), ("tea", "ada", "shop"), ("pot", "x", "web")]
+    log = log_of(rows, tmp_path)
+    found = GatheredByTenant(None, [log], min_users=2)
+    entries = found.entries()
+    assert (entries.phrases, entries.shy) == ([], 2)
+    assert found.histories(entries) == {"shop:ada": {"tea": 2.0}, "web:x": {"pot": 1.0}}
+
+
+def test_what_a_user_submitted_to_the_default_tenant_and_to_none_is_added(tmp_path):
+    rows = [("tea", "ada", "default"), ("tea", "ada", None), ("tea", "ada", "default")]
+    found = GatheredByTenant(None, [log_of(rows, tmp_path)], min_users=1)
+    assert found.histories(found.entries()) == {"ada": {"tea": 3.0}}
 
 
 def test_one_tenants_searches_move_nothing_of_anothers(tmp_path):

@@ -212,6 +212,11 @@ def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
         ("*a.c*", ["xa.cx"], ["abc"]),
         ("* t*", ["a tea", "ä\tTea"], ["at", "tea"]),
         ("*t *", ["at a", "T e"], ["at", "tea"]),
+        (" *t* ", ["at", "tea"], ["bee"]),
+        ("*t*\0", ["at", "tea"], ["bee"]),
+        ("/^t/ \n", ["tea"], ["at"]),
+        ("green\0tea", ["green tea"], ["tea"]),
+        ("tea", ["te\u00ada", "tea\u200b", "\u202atea\u202c", "\ufefftea"], ["teas"]),
         ("/t/", ["at", "tea"], ["bee"]),
         ("/^t.a$/", ["tea"], ["teas", "ta"]),
         ("**", ["**"], ["a*", "*"]),
@@ -229,6 +234,9 @@ def test_a_rule_denies_a_phrase_a_part_or_a_pattern(rule, denied, allowed):
         *((rule, "expected a phrase") for rule in ("", "*", " * ")),
         ("* *", "expected a phrase"),
         ("/(/", "no regular exp"),
+        ("tea*", "has a star on one side"),
+        ("*tea", "has a star on one side"),
+        ("tea\rpot", "has several lines"),
     ],
 )
 def test_a_rule_that_is_none_is_named(rule, message):

@@ -9,10 +9,12 @@ from telic.errors import InputError
 
 _MARKS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
-    "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c\u200c\u200d]+"
+    "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c"
+    "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff]+"
 )
 """Accents; Hebrew points; Arabic vowel signs, hamzas above and below, and the stretched line; the
-Devanagari nukta; joiners. Keep `telic.data.tables.unmatchable` alike."""
+Devanagari nukta; joiners, soft hyphens and what else is never seen: marks of direction and of how
+an emoji is shown, spaces of no width. Keep `telic.data.tables.unmatchable` alike."""
 _LETTERS = str.maketrans(
     {
         "ł": "l",

@@ -30,7 +30,8 @@ class DenyList:
     Raises
     ------
     InputError
-        If a rule is empty, a star alone, or no regular expression; if `rules` is a str.
+        If a rule is empty, a star alone or on one side, or no regular expression; if `rules` is a
+        str.
 
     Examples
     --------
@@ -45,12 +46,22 @@ class DenyList:
         _refuse_text(self.rules, "deny rules")
         exact, inside = set(), []
         patterns: list[re.Pattern[str]] = []
-        for rule in self.rules:
+        for given in self.rules:
+            rule = given.replace("\0", " ").strip()  # as phrases are tidied
+            if "\r" in rule or "\n" in rule:
+                raise InputError(
+                    f"deny rule {given[:40]!r}: has several lines. Make a rule of each."
+                )
             starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
                 patterns.append(_compiled(rule[1:-1]))
             elif not fold(rule[1:-1] if starred else rule) or rule.strip() == "*":
-                raise InputError(f"deny rule {rule!r}: expected a phrase, *part* or /pattern/.")
+                raise InputError(f"deny rule {given!r}: expected a phrase, *part* or /pattern/.")
+            elif not starred and rule.startswith("*") != rule.endswith("*"):
+                raise InputError(
+                    f"deny rule {given!r}: has a star on one side. Write *part*, or a /pattern/ "
+                    r"such as /^tea/ or /\*$/."
+                )
             elif starred:
                 begins = " " * rule[1].isspace()  # folding drops it, and keeps one at the end
                 inside.append(re.escape(begins + fold(rule[1:-1])))

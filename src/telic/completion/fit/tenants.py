@@ -80,7 +80,7 @@ class GatheredByTenant:
         for t, name in enumerate([None, *tenants]):
             rows = order[bounds[t] : bounds[t + 1]]
             own = [
-                _rows_of(log, rows[(rows >= begin) & (rows < begin + len(log.query))] - begin)
+                _rows_of(log, rows[(rows >= begin) & (rows < begin + len(log.query))] - begin, name)
                 for log, begin in zip(logs, begins, strict=False)
             ]
             own = [log for log in own if len(log.query)]
@@ -138,19 +138,14 @@ class GatheredByTenant:
             known = [*phrases[name], *(shared[form] for form in part.forms if form in shared)]
             own = part.histories(replace(entries, phrases=known), until=until)
             for user, history in own.items():
-                found.setdefault(name_in(name, user), {}).update(history)
+                counts = found.setdefault(user, {})  # of the default tenant and of none: one user
+                for phrase, count in history.items():
+                    counts[phrase] = counts.get(phrase, 0.0) + count
         return found
 
     def held_out(self, most: int) -> HeldOut | None:
         """Return the latest submissions, `most` of them or a quarter; None if few."""
-        held = held_out_of(self.parts, most)
-        if held is None:
-            return None
-        rows = [
-            (None if user is None else name_in(tenant, user), text, tenant)
-            for user, text, tenant in held.rows
-        ]
-        return held._replace(rows=rows)
+        return held_out_of(self.parts, most)
 
     def kept_back(self) -> dict[str, Any]:
         """Say what would be suggested, and lost, of all users' phrases and of each tenant's."""
@@ -230,17 +225,25 @@ def _list_rows(listed: PhraseList, rows: np.ndarray) -> PhraseList:
     )
 
 
-def _rows_of(log: QueryLog, rows: np.ndarray) -> QueryLog:
-    """Return some rows of a log, with the queries and users that they have."""
+def _rows_of(log: QueryLog, rows: np.ndarray, tenant: str | None) -> QueryLog:
+    """Return a tenant's rows of a log, with their queries, and users as `name_in` names them.
+
+    A user who stands there with and without the tenant's prefix is one.
+    """
     queries, query = np.unique(log.query[rows], return_inverse=True)
-    users, user = np.unique(log.user[rows], return_inverse=True)
+    given, user = np.unique(log.user[rows], return_inverse=True)
+    names = [
+        None if (name := log.users[u]) is None else name_in(tenant, name) for u in given.tolist()
+    ]
+    place = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    number = np.array([place[name] for name in names], np.int32)
     return replace(
         log,
         queries=[log.queries[q] for q in queries],
         query=query.astype(np.int32),
         at=log.at[rows],
-        users=[log.users[u] for u in users],
-        user=user.astype(np.int32),
+        users=list(place),
+        user=number[user],
         count=log.count[rows],
         groups={name: (values, of[rows]) for name, (values, of) in log.groups.items()},
         of_catalogue=log.vouched[rows],

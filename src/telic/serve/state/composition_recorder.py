@@ -42,6 +42,8 @@ CALM = 10.0
 """Seconds without a failure until it is said that recording works again: full disks come and go."""
 WRITTEN = "written"
 """Stands in the queue for no record, but for who waits until those before it are written."""
+UNREADABLE = object()
+"""In place of the user of a line that is no record."""
 _OWN = re.compile(r"(queries|events)-\d{8}T\d{12}-\d+\.jsonl")
 """Names that a recorder gives; records under other names are somebody else's to delete."""
 _log = logging.getLogger("telic.serve")
@@ -313,9 +315,10 @@ def erase(folder: str | Path, user: str) -> int:
     for file in recorded(Path(folder)):
         with suppress(FileNotFoundError), _alone(file, os.O_RDONLY) as records:  # too old by now
             lines = list(_lines(records))
-            kept = [line for line, client in lines if client != user]
+            erased += sum(client == user for _, client in lines)
+            # A line that was half written may be of anybody, and nothing reads it.
+            kept = [line for line, client in lines if client not in (user, UNREADABLE)]
             if len(kept) < len(lines):
-                erased += len(lines) - len(kept)
                 with atomic_path(file) as temporary:
                     temporary.touch(mode=0o600)
                     temporary.write_bytes(b"".join(kept))
@@ -344,9 +347,9 @@ def _alone(file: Path, flags: int) -> Iterator[BinaryIO]:
 
 
 def _lines(lines: BinaryIO) -> Iterator[tuple[bytes, Any]]:
-    """Give each line with the user it is of, or None where that cannot be read."""
+    """Give each line with the user it is of, or `UNREADABLE`."""
     for line in lines:
         try:
             yield line, json.loads(line).get("client_id")
         except (ValueError, AttributeError):
-            yield line, None
+            yield line, UNREADABLE
