@@ -207,6 +207,23 @@ def test_amazon_qac_brings_past_searches_and_times_without_a_zone(tmp_path):
             read_query_log(pieces, shape)
 
 
+def test_a_past_search_counts_once_whatever_rows_say_it(tmp_path):
+    final = {"final_search_term": "puzzles", "search_time": "2006-03-01 05:00:00"}
+    past = [*CARD_TEST["past_search_terms"], ["robots", "2006-03-01 04:00:00"]]
+    rows = [CARD_TEST, CARD_TEST | final | {"past_search_terms": past}]
+    log = read_query_log(*opened(tmp_path, "test.jsonl", "\n".join(map(json.dumps, rows))))
+    assert sorted(log.queries[q] for q in log.query) == [
+        "magnus",
+        "puzzles",
+        "robot toys",
+        "robots",
+    ]
+    other = CARD_TEST | {"session_id": "784"}
+    both = [CARD_TEST, other]
+    log = read_query_log(*opened(tmp_path, "both.jsonl", "\n".join(map(json.dumps, both))))
+    assert np.bincount(log.query).tolist() == [2, 2, 2]
+
+
 @pytest.mark.parametrize("term", ["\x07", " ", "", None])
 def test_a_past_search_of_nothing_is_none(tmp_path, term):
     read = CARD_TEST | {"past_search_terms": [[term, "2006-03-01 01:00:00"]]}

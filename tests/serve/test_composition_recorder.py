@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from telic.completion import fit_files
 from telic.data.ubi import MAX_ID, Arm, read_ubi
 from telic.errors import InputError
 from telic.serve.state import composition_recorder
@@ -209,6 +210,15 @@ def test_a_half_written_line_is_erased_whoever_it_is_of(tmp_path):
     file.write_text(f"{whole}\n{half}\n[1]\n{half[:10]}")
     assert erase(tmp_path, "ada") == 0
     assert file.read_text() == whole + "\n"
+
+
+def test_records_of_keystrokes_are_no_searches(tmp_path):
+    recorder = started(tmp_path)
+    type_and_submit(recorder, "zoe", "soup", "s", "so")
+    recorder.close()
+    (file,) = tmp_path.glob("queries-*")
+    with pytest.raises(InputError, match=r"queries-.*: holds a service's records.*Give the folder"):
+        fit_files(file)
 
 
 def test_a_user_is_erased_and_nobody_else(tmp_path):

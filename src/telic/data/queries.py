@@ -116,8 +116,9 @@ def read_queries(source: str | Path | pa.Table) -> QueryLog:
 def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "raise") -> QueryLog:
     """Read a query log in any form that has a phrase and a time in each row.
 
-    Of AmazonQAC's test split the past search terms count too. AOL's log repeats a row for each
-    result that was opened: rows that repeat user, query and time of the row before count once.
+    Of AmazonQAC's test split the past search terms count too, each once. AOL's log repeats a row
+    for each result that was opened: rows that repeat user, query and time of the row before count
+    once.
     Takes and raises what `telic.data.phrases.read_list` does.
     """
     skipped: dict[str, int] = {}
@@ -153,6 +154,10 @@ def read_query_log(pieces: Pieces, shape: Shape, *, on_bad_row: OnBadRow = "rais
         role: (list(values), np.concatenate([np.empty(0), *placed[role]]).astype(np.int32))
         for role, values in groups.items()
     }
+    if "past" in shape.roles:  # of a session that has several rows they say it again
+        _, first = np.unique(np.column_stack([user, query, at]), axis=0, return_index=True)
+        first.sort()
+        query, at, user, count = query[first], at[first], user[first], count[first]
     listed = np.full(len(query), "user" not in shape.roles)
     return QueryLog(list(numbers), query, at, list(users), user, count, skipped, of, listed)
 

@@ -20,7 +20,7 @@ from telic.data.pieces import Pieces, open_pieces
 from telic.data.queries import QueryLog, joined_group, read_query_log
 from telic.data.recognised_columns import Shape, shape_of
 from telic.data.tables import refuse_twice
-from telic.data.ubi import read_ubi
+from telic.data.ubi import APPLICATION, read_ubi
 from telic.errors import InputError
 
 DAY = 24 * 3600 * 1_000_000
@@ -134,6 +134,7 @@ def read_sources(
             files.append(f"{path}: what a service recorded")
             continue
         pieces = open_pieces(path)
+        _refuse_keystrokes(pieces)
         opened.append((path, pieces, shape_of(pieces, _there(columns, pieces))))
     if columns:
         _check_named(columns, [pieces for _, pieces, s in opened if s.kind != "compositions"])
@@ -176,6 +177,18 @@ def _there(columns: Mapping[str, str] | None, pieces: Pieces) -> dict[str, str]:
     if "keystrokes" in pieces.columns:
         return {}
     return {role: name for role, name in (columns or {}).items() if name in pieces.names}
+
+
+def _refuse_keystrokes(pieces: Pieces) -> None:
+    """Raise InputError for records of a service: each prefix would count as a search."""
+    if "application" not in pieces.columns:
+        return
+    first = next(iter(pieces.read(["application"])), None)
+    if first is not None and APPLICATION in first["application"].to_pylist():
+        raise InputError(
+            f"{pieces.path}: holds a service's records, a row for each keystroke. Give the folder "
+            "that it lies in, or what `telic completion export-log` makes of it."
+        )
 
 
 def _check_named(columns: Mapping[str, str], read: Sequence[Pieces]) -> None:
