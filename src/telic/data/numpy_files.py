@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 
 def _free() -> Any:
@@ -47,5 +46,7 @@ def load_npz(path: Any, under: str = "") -> dict[str, np.ndarray]:
 
 def load_matrix(path: Any) -> Any:
     """Read a sparse matrix, as SciPy writes it."""
+    from scipy import sparse  # what a search box reads has none
+
     with _parser:
         return sparse.load_npz(path)
