@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -215,6 +216,19 @@ def test_bad_libsvm_lines_are_named(tmp_path, line, message):
     path.write_text("\n".join(["1 1:2 2:0.5", "-1 2:1", line] + ["-1 1:1", "1 2:1"] * 20))
     with pytest.raises(InputError, match=rf"t\.svm: {message}"):
         run("fit", path, "--model", tmp_path / "m")
+
+
+def test_columns_that_were_learned_from_are_told(tmp_path):
+    path, wide = tmp_path / "t.csv", {f"x{j}": np.arange(60) % (j + 2) for j in range(25)}
+    towns = ["Rome", "Oslo", "Bonn"] * 20
+    write_csv(pa.table({**wide, "town": towns, "y": [0, 1, 1] * 20}), path)
+    told = run("fit", path, "--label", "y", "--model", tmp_path / "m", "--beta", 1e-3)
+    assert re.search(r"^numbers +x0, x1, .*, x19 and 5 more$", told, re.M)
+    assert re.search(r"^categories +town \(3\)$", told, re.M)
+    made = ["--label", "y", "--model", tmp_path / "n", "--beta", 1e-3, "--json"]
+    found = json.loads(run("fit", path, *made))
+    assert found["numbers"] == list(wide)
+    assert found["categories"] == {"town": 3}
 
 
 def test_text_in_a_column_of_numbers_is_named_unless_categories_are_asked_for(tmp_path):

@@ -105,6 +105,18 @@ def test_legal_quotes_are_not_refused(tmp_path, text, rows):
     check_quotes(tmp_path / "rows.csv", ",", rows)
 
 
+@pytest.mark.parametrize(
+    "text", [b'\xef\xbb\xbf"a,b\n1,2\n', b'a,b\n1,"' + b"x" * (1 << 21) + b"\n"]
+)
+@pytest.mark.parametrize("rows", [None, 2])
+def test_quotes_at_the_beginning_and_in_a_long_last_line_are_found(tmp_path, text, rows):
+    (tmp_path / "rows.csv").write_bytes(text)
+    if rows and text.startswith(b"\xef"):
+        rows = 1  # as a reader finds
+    with pytest.raises(InputError, match=r"opens a quote .* that nothing closes"):
+        check_quotes(tmp_path / "rows.csv", ",", rows)
+
+
 def test_files_without_names_are_counted_without_them(tmp_path):
     (tmp_path / "rows.csv").write_text('1,"x\n2,y"\n3,"z\n4,w\n')
     with pytest.raises(InputError, match=r"line 3 opens a quote .* that nothing closes"):

@@ -441,9 +441,11 @@ def test_where_a_header_cannot_be_told_from_a_link_the_user_is_asked(tmp_path):
     assert len(read_edge_list(file).links["link"]) == 2
     file.write_text("source;target\nann, a;bob\nbob;cy\n")
     assert len(read_edge_list(file).links["link"]) == 2
-    (tmp_path / "links.xlsx").write_bytes(b"PK")
-    with pytest.raises(InputError, match=r"links\.xlsx: its ending '\.xlsx' is of no text file"):
-        read_edge_list(tmp_path / "links.xlsx")
+    for ending in ("xlsx", "ods", "parquet"):
+        file = tmp_path / f"links.{ending}"
+        file.write_bytes(b"PK")
+        with pytest.raises(InputError, match=rf"links\.{ending}: its ending .* is of no text file"):
+            read_edge_list(file)
     with pytest.raises(InputError, match=r"absent.csv: no such file"):
         read_edge_list(tmp_path / "absent.csv")
 

@@ -5,7 +5,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -61,7 +61,14 @@ def quote_fault(file: IO[bytes], delimiter: str) -> str | None:
     >>> quote_fault(io.BytesIO(b'tea,"green\nor ""black"" tea"\n'), ",")
     """
     lines = io.TextIOWrapper(file, encoding="latin-1")  # ends lines at \r, too
-    mark, begun, how = delimiter.encode().decode("latin-1"), 0, "nothing closes"
+    try:
+        return _quote_fault(lines, delimiter.encode().decode("latin-1"))
+    finally:
+        lines.detach()
+
+
+def _quote_fault(lines: Iterable[str], mark: str) -> str | None:
+    begun = 0  # the line in which a quote has opened
     for number, line in enumerate(lines, 1):
         start = len(_MARK_OF_UTF8) if number == 1 and line.startswith(_MARK_OF_UTF8) else 0
         at = line.find('"')
@@ -71,19 +78,16 @@ def quote_fault(file: IO[bytes], delimiter: str) -> str | None:
             elif line.startswith('"', at + 1):
                 at += 1  # a doubled one
             else:
-                rest = line[at + 1 :].lstrip(" ") if begun < number else "\n"
+                rest = line[at + 1 :].lstrip(" ") if begun < number else ""
                 if rest and not rest.startswith((mark, "\n")):
-                    how = f"line {number} closes inside of a cell, as if all between were one"
-                    break
+                    return _unpaired(begun, f"line {number} closes inside of a cell")
                 begun = 0
             at = line.find('"', at + 1)
-        else:
-            continue
-        break
-    lines.detach()
-    if not begun:
-        return None
-    return f'line {begun} opens a quote (") that {how}. Close it, or leave it out.'
+    return _unpaired(begun, "nothing closes") if begun else None
+
+
+def _unpaired(line: int, how: str) -> str:
+    return f'line {line} opens a quote (") that {how}. Close it, or leave it out.'
 
 
 def check_quotes(path: Path, delimiter: str, rows: int | None = None) -> None:
