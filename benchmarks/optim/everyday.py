@@ -243,8 +243,9 @@ mean is {tuned:.2f}, and it is more than 1.2 times as slow on {tuned_badly} of {
 """
 ADVICE = """Another library is the better choice in three cases. Take scikit-learn's Ridge where a
 sparse set has few and well conditioned features, because a few steps of conjugate gradients cost
-less than a Gram matrix. Take lbfgs for ℓ₂ logistic regression of some thousand rows with hundreds
-of features. Take LIBLINEAR for ℓ₁ logistic regression of sparse sets of some thousand rows where
+less than a Gram matrix. For the same reason take its lbfgs for ℓ₂ logistic regression, and its
+Lasso, ElasticNet or Ridge (lsqr), on some thousand dense rows with hundreds of well conditioned
+features. Take LIBLINEAR for ℓ₁ logistic regression of sparse sets of some thousand rows where
 nobody needs a certificate: most of telic's last steps do not lower the objective, they prove that
 it is low. Where a fit takes a millisecond, the choice does not matter, because the checks of the
 input take most of it."""
