@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from telic.cli.console import print_card, print_facts, show
+from telic.cli.console import print_card, print_facts, print_json, show
 from telic.report.table import Table
 
 
@@ -22,6 +22,12 @@ def test_a_table_has_its_title_texts_to_the_left_numbers_to_the_right_and_its_no
     assert "today" not in capsys.readouterr().out
     show(Table("Boxes", table.columns, []))
     assert "│ none │" in capsys.readouterr().out
+
+
+def test_json_has_no_numbers_that_json_has_not(capsys):
+    print_json({"auc": float("nan"), "rows": [(1, float("inf"))], "name": "NaN"})
+    said = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert said == {"auc": None, "rows": [[1, None]], "name": "NaN"}
 
 
 def test_brackets_and_colons_of_a_cell_are_text(capsys):

@@ -630,6 +630,39 @@ def test_more_columns_than_are_known_must_be_named(tmp_path):
     assert network.links["link"].strength.tolist() == [3, 1]
 
 
+def test_ids_may_begin_with_a_number_sign_in_csv(tmp_path):
+    file = tmp_path / "links.csv"
+    file.write_text("# tags\nsource,target\n#python,bob\namy,bob\n")
+    assert read_edge_list(file).ids("user").to_pylist() == ["#python", "amy", "bob"]
+    other = tmp_path / "links.txt"
+    other.write_text("# tags\n# by whom\namy bob\n#python bob\n")
+    with pytest.raises(
+        InputError, match=r"links\.txt: line 4 begins with '#' after the first link"
+    ):
+        read_edge_list(other)
+
+
+@pytest.mark.parametrize("ids", [["#a", "b"], ["a,b", 'c"d'], ["007", "x\ny"], ["é|", "a b"]])
+@pytest.mark.parametrize("name", ["follow", "#follow"])
+def test_what_an_edge_list_holds_comes_back(tmp_path, ids, name):
+    schema = Schema({"user": {}}, (LinkType(name, "user", "user"),))
+    network = network_from_arrays(schema, {"user": {"id": ids}}, {name: (ids[:1], ids[1:])})
+    write_edge_list(network, tmp_path / "links.csv")
+    again = read_edge_list(tmp_path / "links.csv")
+    assert sorted(again.ids("user").to_pylist()) == sorted(ids)
+    (source,) = again.links[name].sources.tolist()
+    assert again.ids("user")[source].as_py() == ids[0]
+
+
+@pytest.mark.parametrize(("ids", "name"), [([" a", "a"], "follow"), (["a", "b"], "follow ")])
+def test_what_an_edge_list_would_not_keep_is_not_written(tmp_path, ids, name):
+    schema = Schema({"user": {}}, (LinkType(name, "user", "user"),))
+    network = network_from_arrays(schema, {"user": {"id": ids}}, {name: (ids[:1], ids[1:])})
+    with pytest.raises(InputError, match="has blanks around it, which an edge list does not keep"):
+        write_edge_list(network, tmp_path / "links.csv")
+    assert not (tmp_path / "links.csv").exists()
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "source,target\n"])
 def test_a_file_without_links_is_no_network(tmp_path, text):
     file = tmp_path / "links.csv"

@@ -156,3 +156,15 @@ def test_a_path_may_pass_a_type_again(network):
     twice = PathMatrix.of(network, MetaPath.parse("follow follow", SCHEMA)).product()
     follow = dense(network, "follow")
     assert (twice.toarray() == follow @ follow).all()
+
+
+@pytest.mark.parametrize("paths", range(1, 6))
+def test_paths_that_are_too_many_for_64_bits_are_refused(paths):
+    """Products of 2⁶² each, whose sums wrap around."""
+    most = 2**31 - 1
+    schema = Schema({"u": {}}, (LinkType("a", "u", "u", Rule("at_least"), True),))
+    network = network_from_arrays(
+        schema, {"u": {"id": [1, 2]}}, {"a": ([1, 2], [2, 1], [most, most])}
+    )
+    with pytest.raises(InputError, match="a path count exceeds"):
+        project(network, "u", {"x": ["a a"] * paths})

@@ -45,6 +45,11 @@ def test_markdown_keeps_a_pipe_inside_its_cell():
     )
 
 
+def test_markdown_keeps_a_backslash_before_a_pipe():
+    """Else it would take the pipe's own away, and the cell would end there."""
+    assert Table("", {"a": ""}, [["x\\|y"]]).markdown().endswith("| x\\\\\\|y |")
+
+
 def test_a_small_p_value_is_said_to_be_below_a_thousandth():
     shown = [Table("", {"p": "p"}, [[p]]).cells()[0][0] for p in (0.0009999, 0.001, 0.0099, 0.5)]
     assert shown == ["< .001", "0.001", "0.010", "0.500"]

@@ -17,7 +17,14 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
-from telic.data.csv_files import csv_table, ending_of, opened, separator_of, unreadable
+from telic.data.csv_files import (
+    csv_table,
+    ending_of,
+    opened,
+    quoted_cells,
+    separator_of,
+    unreadable,
+)
 from telic.data.tables import is_number, refuse_repeated
 from telic.errors import InputError
 
@@ -84,7 +91,7 @@ def read_table(
         delimiter = "\t" if ending == ".tsv" else separator_of(path)
         table = csv_table(
             path,
-            parse_options=csv.ParseOptions(delimiter=delimiter),
+            parse_options=quoted_cells(delimiter),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
         )
         table = _with_decimal_points(table, texts) if delimiter == ";" else table

@@ -16,7 +16,9 @@ Overwrite = Annotated[
 
 def print_json(content: Any) -> None:
     """Print JSON on one line."""
-    typer.echo(json.dumps(content, ensure_ascii=False))
+    from telic.data.json_files import for_json
+
+    typer.echo(json.dumps(for_json(content), ensure_ascii=False))
 
 
 def show(table: Table) -> None:

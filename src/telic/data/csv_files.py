@@ -16,7 +16,7 @@ from telic.errors import InputError
 
 TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 """What Arrow says of a row with too few or too many cells; it counts the header as a row."""
-_LONGEST_HEAD = 1 << 20
+_LONGEST_LINE = 1 << 20
 _MARK_OF_UTF8 = codecs.BOM_UTF8.decode("latin-1")
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
@@ -47,11 +47,17 @@ def csv_stream(path: Path) -> pa.NativeFile:
     return pa.input_stream(str(path), compression="gzip" if is_compressed(path) else None)
 
 
-def quote_fault(file: IO[bytes], delimiter: str) -> str | None:
+def quoted_cells(delimiter: str) -> pyarrow.csv.ParseOptions:
+    """Return how Arrow reads cells of which some are quoted, perhaps over several lines."""
+    return pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+
+
+def quote_fault(file: IO[bytes], delimiter: str, *, first: int = 1) -> str | None:
     r"""Say where a quote opens that takes the lines after it for one cell; None if none does.
 
     A quote opens at the beginning of a cell, and must close at the end of one; inside, a doubled
-    one is a character. Cells of several lines that keep to that are none of these.
+    one is a character. Cells of several lines that keep to that are none of these. Lines are
+    counted from `first`.
 
     Examples
     --------
@@ -62,14 +68,14 @@ def quote_fault(file: IO[bytes], delimiter: str) -> str | None:
     """
     lines = io.TextIOWrapper(file, encoding="latin-1")  # ends lines at \r, too
     try:
-        return _quote_fault(lines, delimiter.encode().decode("latin-1"))
+        return _quote_fault(lines, delimiter.encode().decode("latin-1"), first)
     finally:
         lines.detach()
 
 
-def _quote_fault(lines: Iterable[str], mark: str) -> str | None:
+def _quote_fault(lines: Iterable[str], mark: str, first: int) -> str | None:
     begun = 0  # the line in which a quote has opened
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         start = len(_MARK_OF_UTF8) if number == 1 and line.startswith(_MARK_OF_UTF8) else 0
         at = line.find('"')
         while at >= 0:
@@ -98,8 +104,7 @@ def check_quotes(path: Path, delimiter: str, rows: int | None = None) -> None:
     """
     with opened(path) as file:
         if rows is not None and (last := _last_of(file, rows)) is not None:
-            fault = quote_fault(io.BytesIO(last), delimiter)
-            fault = fault and fault.replace("line 1 ", f"line {rows} ")
+            fault = quote_fault(io.BytesIO(last), delimiter, first=rows)
         else:
             file.seek(0)
             fault = quote_fault(file, delimiter)
@@ -112,7 +117,7 @@ def _last_of(file: IO[bytes], count: int) -> bytes | None:
     ends, tail = 0, b""
     while block := file.read(1 << 22):
         ends += block.count(b"\n")
-        tail = (tail + block)[-_LONGEST_HEAD:]
+        tail = (tail + block)[-_LONGEST_LINE:]
     text = tail.rstrip(b"\r\n")
     ends -= tail.count(b"\n", len(text))
     _, found, last = text.rpartition(b"\n")
@@ -175,6 +180,7 @@ def csv_table(
     block_size : int, optional
         Bytes of the longest row.
     parse_options : pyarrow.csv.ParseOptions
+        `quoted_cells`, or options without quotes.
     **options
         More of Arrow's `read_csv`, such as ``convert_options``.
 
@@ -184,7 +190,6 @@ def csv_table(
         If it cannot be read, is no text in UTF-8, or has a quote without a partner; see `fault_of`.
     """
     delimiter = parse_options.delimiter if parse_options.quote_char else None
-    parse_options.newlines_in_values = delimiter is not None
 
     def read(use_threads: bool) -> pa.Table:
         reading = pyarrow.csv.ReadOptions(
@@ -257,7 +262,7 @@ def separator_of(path: Path) -> str:
     """
     try:
         with opened(path) as stream:
-            head = _QUOTED.sub(b"", stream.readline(_LONGEST_HEAD)).partition(b"\r")[0]
+            head = _QUOTED.sub(b"", stream.readline(_LONGEST_LINE)).partition(b"\r")[0]
     except FileNotFoundError:
         raise
     except (OSError, EOFError, zlib.error) as error:

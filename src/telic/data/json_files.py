@@ -1,6 +1,8 @@
-"""JSON files that people write: what is wrong with one, and what was expected, in one line."""
+"""JSON that people write, whose faults are named in one line, and values that JSON can hold."""
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +50,18 @@ def read_json(path: Path, kind: type, expected: str) -> Any:
             return content
         reason = "holds another kind of JSON"
     raise InputError(f"{path}: {reason}, expected {expected}.")
+
+
+def for_json(value: Any) -> Any:
+    """Return a value with None for the numbers that JSON has not, NaN and the infinite.
+
+    Examples
+    --------
+    >>> for_json({"auc": float("nan"), "rows": (1, 2.5)})
+    {'auc': None, 'rows': [1, 2.5]}
+    """
+    if isinstance(value, Mapping):
+        return {key: for_json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_json(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

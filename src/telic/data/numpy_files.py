@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 
-def _free() -> Any:
+def _new_lock() -> Any:
     return nullcontext() if sys.version_info >= (3, 12) else Lock()
 
 
-_parser = _free()
+_parser = _new_lock()
 
 
 def _renew() -> None:
     """Forget who held the parser: in the child of a fork nobody does."""
     global _parser
-    _parser = _free()
+    _parser = _new_lock()
 
 
 if hasattr(os, "register_at_fork"):

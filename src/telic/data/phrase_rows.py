@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
+from telic.data.json_files import for_json
 from telic.data.pieces import NESTED, Pieces
 from telic.data.recognised_columns import Shape, refuse_late
 from telic.data.tables import (
@@ -156,7 +156,7 @@ def _payloads(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
         for row, value in enumerate(column):
             try:
                 given = value.as_py()
-                texts.append(None if given is None else json.dumps(_finite(given)))
+                texts.append(None if given is None else json.dumps(for_json(given)))
             except (TypeError, ValueError, OverflowError):
                 wrong[row] = True
                 texts.append(None)
@@ -184,15 +184,6 @@ def _finite_number(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(text)
     return value
-
-
-def _finite(value: Any) -> Any:
-    """Return a payload with None for numbers that JSON has not: a column's missing ones are NaN."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _past(column: pa.Array, name: str, bad: BadRows) -> pa.Array:

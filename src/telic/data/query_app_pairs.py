@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_files import csv_table, ending_of
+from telic.data.csv_files import csv_table, ending_of, quoted_cells
 from telic.data.tables import describe, one_chunk, read_table
 from telic.errors import InputError
 
@@ -204,4 +204,4 @@ def _moment(at: str | int) -> dt.datetime:
 def _tab_separated(source: str | Path | pa.Table) -> str | Path | pa.Table:
     if isinstance(source, pa.Table) or ending_of(Path(source)) not in (".tsv", ".txt"):
         return source
-    return csv_table(Path(source), parse_options=pyarrow.csv.ParseOptions(delimiter="\t"))
+    return csv_table(Path(source), parse_options=quoted_cells("\t"))

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
-from telic.data.csv_files import csv_table, ending_of, separator_of
+from telic.data.csv_files import csv_table, ending_of, quoted_cells, separator_of
 from telic.errors import InputError
 
 _MARKS = (  # as in telic.completion.engine.folding
@@ -305,7 +305,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
                 column_types=texts, null_values=[""], strings_can_be_null=True
             )
             tabs = ending_of(path) == ".tsv"
-            parse = pyarrow.csv.ParseOptions(delimiter="\t" if tabs else separator_of(path))
+            parse = quoted_cells("\t" if tabs else separator_of(path))
             return csv_table(
                 path, block_size=_LONGEST_LINE, parse_options=parse, convert_options=convert
             )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from telic.data.csv_files import csv_stream, csv_table, ending_of, separator_of
+from telic.data.csv_files import csv_stream, csv_table, ending_of, quoted_cells, separator_of
 from telic.data.json_files import read_json
 from telic.errors import InputError
 from telic.hin.links import int64_ids
@@ -190,7 +190,7 @@ def read_csv(
     Dates and times stay text. With `zeros`, so do columns of whole numbers if one is written as no
     number is: "01" is no 1, and neither is "0x1".
     """
-    parse = pyarrow.csv.ParseOptions(delimiter=separator_of(file), newlines_in_values=True)
+    parse = quoted_cells(separator_of(file))
     table = csv_table(
         file,
         parse_options=parse,

@@ -73,7 +73,8 @@ def read_edge_list(
     Parameters
     ----------
     path : path
-        Lines that start with ``#`` are comments.
+        Lines that start with ``#`` are comments, up to the first that does not. Blanks around cells
+        do not count.
     columns : sequence of str, optional
         What the columns are: ``source``, ``target`` and, if there, ``link`` (or layer),
         ``strength`` and ``time``; others are ignored. Default: the first line, if it names a source
@@ -253,8 +254,16 @@ def _lines(path: Path, delimiter: str | None) -> Any:
             check_quotes(path, delimiter)
         with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
             rows = csv.reader(stream, delimiter=delimiter) if delimiter else map(str.split, stream)
+            begun = False
             for number, words in enumerate(rows, 1):
-                if words and not words[0].startswith("#"):
+                marked = bool(words) and words[0].startswith("#")
+                if marked and begun and not delimiter:
+                    raise InputError(
+                        f"{path}: line {number} begins with '#' after the first link. Delete it if "
+                        "it is a comment; ids may begin so in CSV."
+                    )
+                if words and (begun or not marked):
+                    begun = True
                     yield number, [word.strip() for word in words]
     except (*_TORN, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from None
@@ -297,18 +306,26 @@ def write_edge_list(network: Network, path: str | Path) -> None:
     """Write the links of a network with one node type as CSV: link, source, target, strength.
 
     Attributes, and users without links, are not in such a file; `read_edge_list` reads it back.
-    Links without strengths have 1.
+    Links without strengths have 1, and ids that are all texts of whole numbers become numbers.
 
     Raises
     ------
     InputError
-        If there are several node types, whose ids could not be told apart.
+        If there are several node types, whose ids could not be told apart, or if an id or a link
+        type has blanks around it, which are not read back.
     """
     if len(network.nodes) > 1:
         raise InputError(
             f"an edge list holds one node type, the network has {list(network.nodes)}. Write a "
             "folder or GraphML, or project it first."
         )
+    (ids,) = (table.column("id").to_pylist() for table in network.nodes.values())
+    for text in (*network.links, *ids):
+        if isinstance(text, str) and text != text.strip():
+            raise InputError(
+                f"{text!r} has blanks around it, which an edge list does not keep. Write a folder "
+                "or GraphML, or rename it."
+            )
     parts = []
     for name in network.links:
         table = link_table(network, network.schema.link(name))

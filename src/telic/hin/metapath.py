@@ -192,10 +192,10 @@ def project(
             continue
         total = csr_array((n, n), dtype=np.int64)
         for path in parsed:
-            total = total + PathMatrix.of(network, path).product(max_links=max_links)
-        total = csr_array(total)  # sorted, as each of its parts is
-        if total.nnz and total.data.max() > MAX_STRENGTH:
-            raise InputError(f"link type {name!r}: a path count exceeds {MAX_STRENGTH}.")
+            total = csr_array(total + PathMatrix.of(network, path).product(max_links=max_links))
+            # After each: sums of several products could wrap around.
+            if total.data.max(initial=0) > MAX_STRENGTH:
+                raise InputError(f"link type {name!r}: a path count exceeds {MAX_STRENGTH}.")
         link_types.append(LinkType(name, node_type, node_type, rule, True))
         links[name] = Links(
             total.indptr.astype(np.int64),

@@ -193,7 +193,7 @@ def _with_minus(number: str) -> str:
 
 
 def _piped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")
+    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
 def _is_word(cell: str) -> bool:

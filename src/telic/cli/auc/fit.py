@@ -207,7 +207,7 @@ def rank(
     columns: dict[str, Any] = dict(zip(made, found, strict=True))
     for name in column or ():
         if source is None or name not in source.column_names:
-            present = f"; there are {', '.join(source.column_names[:20])}" if source else ""
+            present = f"; there are {', '.join(source.column_names[:MOST_NAMED])}" if source else ""
             raise InputError(f"{table}: no column {name!r} to carry along{present}.")
         refuse_repeated(table, source.column_names, [name])
         if pa.types.is_nested(source[name].type):

@@ -55,7 +55,7 @@ class DenyList:
             starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
                 patterns.append(_compiled(rule[1:-1]))
-            elif not fold(rule[1:-1] if starred else rule) or rule.strip() == "*":
+            elif not fold(rule[1:-1] if starred else rule) or rule == "*":
                 raise InputError(f"deny rule {given!r}: expected a phrase, *part* or /pattern/.")
             elif not starred and rule.startswith("*") != rule.endswith("*"):
                 raise InputError(

@@ -19,6 +19,7 @@ from telic.data.csv_files import (
     ending_of,
     fault_of,
     opened,
+    quoted_cells,
     separator_of,
 )
 from telic.data.tables import in_utc, one_chunk, refuse_repeated
@@ -186,7 +187,7 @@ def _is_csv(path: Path) -> bool:
 
 
 def _cells(path: Path) -> pacsv.ParseOptions:
-    return pacsv.ParseOptions(delimiter=separator_of(path), newlines_in_values=True)
+    return quoted_cells(separator_of(path))
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
