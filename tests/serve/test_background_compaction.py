@@ -282,6 +282,21 @@ def test_two_processes_do_not_build_at_once(editor, built_here):
         assert built_here.begun == 1
 
 
+def test_what_another_process_has_just_built_is_not_built_again(editor, built_here):
+    """This one saw that a list was due before the other's was there."""
+    settings, key = editor
+    with service(settings) as client:
+        built_here.held.clear()
+        post(client, key, "1", *THREE)
+        until(lambda: len(client.app.changes.completer.live) == 3)
+        late = client.app.changes.completer
+        built_here.held.set()
+        until(lambda: compact(client))
+        lists = background_compaction.KeptLists(late, client.app.journal._store, settings)
+        asyncio.run(lists.build_if_due(late, 1))
+        assert built_here.begun == 1
+
+
 def test_a_service_that_stops_begins_no_list(editor, built_here):
     settings, key = editor
     with service(replace(settings, compact_after=4)) as client:

@@ -123,7 +123,8 @@ class KeptLists:
         given |= {"model": str(model), "digest": digest, "out": str(out)}
         with (self._folder / "lock").open("a") as lock:
             free = not self._closed and _locked(lock.fileno())
-            if not free or (given["before"] and not Path(given["before"]).is_dir()):
+            built = out.is_dir() and out not in self._bad
+            if not free or built or (given["before"] and not Path(given["before"]).is_dir()):
                 return  # another process builds, or has
             self._bad.discard(out)
             self._building = subprocess.Popen(
