@@ -1,9 +1,10 @@
 """The Python client against a service."""
 
-import socket
 import threading
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from operator import itemgetter
 
 import pytest
@@ -177,43 +178,50 @@ ASKED = {
 }
 
 
+@contextmanager
+def answering(status, content):
+    """A client of something else, that answers each request alike once it has read it whole.
+
+    An answer before that, and a connection that ends with it, would be taken for one that is lost.
+    """
+
+    class Other(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Other) as other:
+        thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with closing(Client(f"http://127.0.0.1:{other.server_port}")) as client:
+                yield client
+        finally:
+            other.shutdown()
+            thread.join()
+
+
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("content", [b'{"status": "ok"}', b"[]", b"null", b"[" * 100_000])
 def test_an_answer_of_another_shape_is_none_of_the_service(content, asked):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        client = Client(f"http://127.0.0.1:{other.getsockname()[1]}")
-
-        def answer():
-            connection, _ = other.accept()
-            with connection:
-                connection.recv(1 << 16)
-                head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content)
-                connection.sendall(head + content)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(ServiceError, match="a 200 of something else"):
-            ASKED[asked](client)
-        thread.join()
-        client.close()
+    with (
+        answering(200, content) as client,
+        pytest.raises(ServiceError, match="a 200 of something else"),
+    ):
+        ASKED[asked](client)
 
 
 @pytest.mark.parametrize("content", [b"<html>bad gateway", b'{"message": "none"}', b"[]"])
 def test_what_a_proxy_answers_is_no_answer_of_the_service(content):
-    with socket.create_server(("127.0.0.1", 0)) as proxy:
-        client = Client(f"http://127.0.0.1:{proxy.getsockname()[1]}")
-
-        def answer():
-            connection, _ = proxy.accept()
-            with connection:
-                connection.recv(1 << 16)
-                head = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n" % len(content)
-                connection.sendall(head + content)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(ServiceError, match="a 502 of something else") as failed:
-            client.suggest("s")
-        assert failed.value.status == 0  # so that a batch of changes is sent again
-        thread.join()
-        client.close()
+    with (
+        answering(502, content) as client,
+        pytest.raises(ServiceError, match="a 502 of something else") as failed,
+    ):
+        client.suggest("s")
+    assert failed.value.status == 0  # so that a batch of changes is sent again
