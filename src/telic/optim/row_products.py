@@ -6,9 +6,9 @@ from telic.optim.rows import (
     entries_before,
     entries_within,
     entry,
-    row_add,
     row_dot,
     row_square,
+    rows_add,
 )
 
 _VISIT = 8
@@ -43,9 +43,7 @@ def combine(A, a, out, turn, threads):
     for run in range(turn, runs, threads):
         line = out[run]
         line[:] = 0.0
-        for i in range(a.size * run // runs, a.size * (run + 1) // runs):
-            if a[i] != 0.0:
-                row_add(A, i, a[i], line)
+        rows_add(A, a.size * run // runs, a.size * (run + 1) // runs, a, line)
 
 
 @kernel

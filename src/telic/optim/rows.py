@@ -62,6 +62,11 @@ def row_add(rows: Rows, i: int, scale: float, out: np.ndarray) -> None:
     raise NotImplementedError("row_add is called from compiled kernels only")
 
 
+def rows_add(rows: Rows, begin: int, end: int, scales: np.ndarray, out: np.ndarray) -> None:
+    """Add the rows from begin to end, each times its scale, to out (inside kernels)."""
+    raise NotImplementedError("rows_add is called from compiled kernels only")
+
+
 @overload(entries, inline="always")
 def _entries(rows, i):
     if isinstance(rows, types.Array):
@@ -126,6 +131,29 @@ def _row_add(rows, i, scale, out):
             out[k] += scale * x
 
     return add
+
+
+@overload(rows_add, jit_options={"fastmath": FAST})
+def _rows_add(rows, begin, end, scales, out):
+    def add_each(rows, begin, end, scales, out):
+        for i in range(begin, end):
+            if scales[i] != 0.0:
+                row_add(rows, i, scales[i], out)
+
+    def add_by_four(rows, begin, end, scales, out):
+        i = begin
+        while i + 4 <= end:  # out is read and written once for four rows
+            w, x, y, z = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+            a, b, c, d = scales[i], scales[i + 1], scales[i + 2], scales[i + 3]
+            for k in range(out.size):
+                out[k] += a * w[k] + b * x[k] + c * y[k] + d * z[k]
+            i += 4
+        add_each(rows, i, end, scales, out)
+
+    if not isinstance(rows, types.Array):
+        return add_each
+    add_each = register_jitable(add_each)
+    return add_by_four
 
 
 @register_jitable
