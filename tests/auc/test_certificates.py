@@ -430,9 +430,9 @@ def test_the_slopes_of_pairs_are_as_exact_as_the_bound_says(
     X = scale * (rng.normal(size=(240, 6)) + 2 * y[:, None]) + 1e7 * blurred
     at, summed = [], []
 
-    def sums_of(high, *rest):
+    def sums_of(high, *rest, **how):
         summed.append(high.dtype)
-        return smoothed_hinge_sums(high, *rest)
+        return smoothed_hinge_sums(high, *rest, **how)
 
     def scored(*given):
         scores, blur = scores_at(*given)

@@ -1,6 +1,7 @@
 """Batch solvers against the definition of the objective and independent optima."""
 
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -16,6 +17,7 @@ from telic.auc.methods.exact import EPS, conjugate_gradient, curvature, elastic_
 from telic.auc.methods.pairwise import (
     _draw_pairs,
     _newton,
+    _of_all_pairs,
     hinge,
     pairwise,
     smoothed_hinge_sums,
@@ -27,6 +29,7 @@ from telic.auc.methods.vrspam import _l2_stage, _net_stage, vrspam
 from telic.auc.methods.vrspam_pairs import pair_stage
 from telic.auc.objective import class_means, loss_gradient, moments, objective
 from telic.errors import InputError
+from telic.evaluate.classification import partial_auc
 
 
 def by_pairs(X, positive, w, beta, beta1=0.0):
@@ -336,7 +339,7 @@ def test_squared_hinge_sums_by_definition(seed, margin):
     high, low = np.sort(rng.normal(size=9).round(1)), np.sort(rng.normal(size=7).round(1))
     short = np.maximum(0, margin - (high[:, None] - low[None, :]))
     value, of_high, of_low = squared_hinge_sums(high, low, margin)
-    assert value == pytest.approx((short**2).sum())
+    assert value == pytest.approx((short**2).sum(axis=1))
     assert of_high == pytest.approx(-2 * short.sum(1), abs=1e-9)
     assert of_low == pytest.approx(2 * short.sum(0), abs=1e-9)
     mean = np.maximum(0, 1 - (high[:, None] - low[None, :])).mean()
@@ -354,11 +357,11 @@ def test_smoothed_hinge_sums_by_definition(seed, corner):
     inside = np.clip(short, 0, corner)
     loss = inside**2 / (2 * corner) + np.maximum(short - corner, 0)
     value, of_high, of_low = smoothed_hinge_sums(high, low, corner, mine, theirs)
-    assert value == pytest.approx((share * loss).sum())
+    assert value == pytest.approx((share * loss).sum(axis=1))
     assert of_high == pytest.approx(-(share * inside).sum(1) / corner, abs=1e-9)
     assert of_low == pytest.approx((share * inside).sum(0) / corner, abs=1e-9)
     plain = smoothed_hinge_sums(high, low, corner)
-    assert plain[0] == pytest.approx(loss.sum())
+    assert plain[0] == pytest.approx(loss.sum(axis=1))
 
 
 @pytest.mark.parametrize("sums", [squared_hinge_sums, smoothed_hinge_sums])
@@ -383,7 +386,7 @@ def test_sums_over_pairs_are_as_exact_as_the_scores_numbers(sums):
 def test_the_rounded_corner_is_as_exact_far_out():
     high, low = np.array([3.0, 1e11]), np.array([-1e11, 2.0 + 5e-4])
     value, of_high, of_low = smoothed_hinge_sums(high, low, 1e-3)
-    assert value == pytest.approx(5e-4**2 / 2e-3, rel=1e-6)
+    assert value == pytest.approx([5e-4**2 / 2e-3, 0.0], rel=1e-6)
     assert of_high == pytest.approx([-0.5, 0.0], rel=1e-6)
     assert of_low == pytest.approx([0.0, 0.5], rel=1e-6)
 
@@ -457,6 +460,55 @@ def test_partial_range_counts_the_highest_negatives_and_the_lowest_positives(min
     assert defined(w) - found.gap <= reference.fun
     everything = pairwise(X, positive, beta=beta, loss="squared_hinge", rng=rng).coef
     assert defined(w) < defined(everything)
+
+
+RANGES = [((0.0, 0.1), 0.0), ((0.0, 1.0), 0.45), ((0.0, 0.35), 0.6)]
+
+
+@pytest.mark.parametrize(("fpr", "min_tpr"), RANGES)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_partial_range_is_minimised_from_where_all_scores_are_equal(loss, fpr, min_tpr):
+    # At 0 any negatives are the highest: the gradient of any of them need not lead down.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 40))
+    positive = 0.7 * X[:, 0] + rng.normal(size=300) > 1.5
+    options = {"beta": 1e-4, "loss": loss, "fpr": fpr, "min_tpr": min_tpr}
+    ends = []
+    for order in (np.arange(300), rng.permutation(300)):
+        found = pairwise(X[order], positive[order], rng=rng, **options)
+        assert found.gap < 5e-3 * found.objective
+        ends.append(found.objective)
+        scores = X @ found.coef
+        assert partial_auc(positive, scores, fpr=fpr, min_tpr=min_tpr) > 0.6
+    assert ends[0] == pytest.approx(ends[1], rel=2e-5)
+
+
+def test_a_range_from_above_0_is_minimised_from_where_all_scores_are_equal():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 40))
+    positive = 0.7 * X[:, 0] + rng.normal(size=300) > 1.5
+    w = pairwise(X, positive, beta=1e-4, loss="squared_hinge", fpr=(0.02, 0.1), rng=rng).coef
+    assert partial_auc(positive, X @ w, fpr=(0.02, 0.1)) > 0.6
+
+
+@given(
+    seed=st.integers(0, 10**6), corner=st.sampled_from([0.1, 0.01]), ranges=st.sampled_from(RANGES)
+)
+@settings(max_examples=30, deadline=None)
+def test_rounded_ranges_are_smooth_and_a_little_below(seed, corner, ranges):
+    rng = np.random.default_rng(seed)
+    scores, counts = 2 * rng.normal(size=60).round(1), rng.integers(1, 4, size=60).astype(float)
+    positive = rng.random(60) < 0.4
+    rows = np.flatnonzero(positive), np.flatnonzero(~positive)
+    mean_loss = partial(_of_all_pairs, "squared_hinge", rows, counts, *ranges)
+    value, slopes = mean_loss(scores, corner)
+    exact, _ = mean_loss(scores, corner, exact=True)
+    parts = 2 - (ranges[0] == (0.0, 1.0)) - (ranges[1] == 0.0)
+    assert value - 1e-12 <= exact <= value + parts * corner / 2 + 1e-12
+    for row in range(0, 60, 13):
+        step = 1e-6 * (np.arange(60) == row)
+        change = mean_loss(scores + step, corner)[0] - mean_loss(scores - step, corner)[0]
+        assert change / 2e-6 == pytest.approx(slopes[row], abs=2e-5)
 
 
 @pytest.mark.parametrize(

@@ -216,16 +216,17 @@ class PairwiseAUC(LinearAUC):
         See `telic.auc.methods.pairwise.pairwise`.
     fpr : (float, float), default (0, 1)
         False-positive rates that count: (0, 0.1) trains for the top of the list. Where no
-        direction lifts the mean of the positives above that of those negatives, the optimum is 0
-        and nothing is ranked, with a warning: take a wider range.
+        direction lifts the mean of the positives above that of those negatives, the best weights
+        are next to nothing, and rank little better than chance there: take a wider range.
     min_tpr : float, default 0
         True-positive rate from which positives count, in [0, 1). With `fpr` it trains for the
         two-way partial AUC (`telic.evaluate.classification.partial_auc`).
     tol : float, default 1e-8
-        Certified relative gap (of the rounded hinge) at which to stop. With fpr[0] > 0 there is
-        no bound, and the fit stops at a relative decrease of the objective below tol.
+        Certified relative gap (of the rounded hinge; of a partial range, rounded too, 1e-5 at
+        least) at which to stop. With fpr[0] > 0 there is no bound, and the fit stops at a relative
+        decrease of the objective below tol.
     max_iter : int, default 1000
-        Iterations, for each corner of the hinge.
+        Iterations, for each width of the rounded corners.
     random_state : int, RandomState or None
         Draws pairs for the logistic loss.
     """
@@ -273,12 +274,4 @@ class PairwiseAUC(LinearAUC):
             weight=weight,
             rng=generator(self.random_state),
             callback=callback,
-        )
-
-    def _why_no_ranking(self) -> str:
-        if tuple(self.fpr) == (0.0, 1.0) and not self.min_tpr:
-            return super()._why_no_ranking()
-        return (
-            "no direction lifts the mean of the positives that count above that of the negatives: "
-            f"fpr={self.fpr}, min_tpr={self.min_tpr}; take wider ranges."
         )

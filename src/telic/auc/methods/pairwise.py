@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from telic.auc.drawn_rows import Matrix
@@ -23,10 +23,13 @@ from telic.evaluate.classification import check_rates
 LOSSES = ("hinge", "squared_hinge", "logistic")
 SMALL_PAIRS = 250_000
 SMOOTHING = (0.1, 0.01, 0.001)
-"""Widths of the hinge's rounded corner, one minimisation after the other."""
+"""Widths of the rounded corners of hinges and ranges, one minimisation after the other."""
+ENOUGH = 1e-5
+"""Relative gap at which a partial range may stop: what its rounding hides is more."""
+ROUNDS = 20
+"""Times at most that positives are chosen by the chosen negatives, and these by those."""
 
-
-Sums = tuple[float, np.ndarray, np.ndarray]
+Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def squared_hinge_sums(
@@ -36,7 +39,7 @@ def squared_hinge_sums(
     high_weight: np.ndarray | None = None,
     low_weight: np.ndarray | None = None,
 ) -> Sums:
-    """Sum over pairs of max(0, margin − (high_i − low_j))², and its two gradients.
+    """Sum over low_j of max(0, margin − (high_i − low_j))², for each high_i; two gradients of all.
 
     Each element needs only weight, sum and sum of squares of the others that violate the margin
     with it. Both arrays ascend: binary search is many times faster with ordered needles.
@@ -44,8 +47,8 @@ def squared_hinge_sums(
     Examples
     --------
     >>> value, of_high, of_low = squared_hinge_sums(np.array([1.0]), np.array([-3.0, 0.5]), 1.0)
-    >>> float(value), of_high, of_low
-    (0.25, array([-1.]), array([-0.,  1.]))
+    >>> value, of_high, of_low
+    (array([0.25]), array([-1.]), array([-0.,  1.]))
     """
     mine, theirs = _counted(high, high_weight), _counted(low, low_weight)
     # Negatives above high_i − margin violate, and so do positives below low_j + margin.
@@ -58,7 +61,7 @@ def squared_hinge_sums(
     last = np.searchsorted(high, low + margin, side="left")
     count, below = _sums_to(mine)[last], _sums_to(mine * high)[last]
     of_low = 2 * theirs * (count * (margin + low) - below)
-    return float(value.sum()), of_high, of_low
+    return value, of_high, of_low
 
 
 def _counted(scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -104,7 +107,7 @@ def smoothed_hinge_sums(
     count, below = _sums_to(mine), _sums_to(mine * high)
     inside, near = count[last] - count[then], below[last] - below[then]
     of_low = theirs * ((inside * (1.0 + low) - near) / corner + count[then])
-    return float(value.sum()), of_high, of_low
+    return value, of_high, of_low
 
 
 def hinge(high: np.ndarray, low: np.ndarray) -> float:
@@ -141,15 +144,16 @@ def pairwise(
     fpr : (float, float), default (0, 1)
         False-positive rates that count. (0, b) averages over the b·n₋ negatives of highest score,
         the last of them in part, and stays convex; from a > 0 it does not, and the result is a
-        local optimum. Not with "logistic".
+        local optimum, sought from that of (0, b). Not with "logistic".
     min_tpr : float, default 0
         True-positive rate from which positives count, in [0, 1): the mean is over the
         (1 − min_tpr)·n₊ positives of lowest score, and stays convex. Not with "logistic".
     max_pairs : int, default 2,000,000
     tol : float, default 1e-8
         Stop when ‖∇F(w)‖²/(2·beta), a bound on F(w) − F*, is at most tol times F(w), F with the
-        hinge's corner rounded; small problems go on to rounding by Newton's method. A partial
-        range has kinks that no gradient sees: there at a relative decrease below tol/10.
+        corners rounded; with a partial range, whose rounding hides more, at most 1e-5 times. Small
+        problems go on to rounding by Newton's method. With a range from a > 0, stop at a relative
+        decrease below tol/10.
     max_iter : int, default 1000
         L-BFGS iterations, for each corner.
     rng : numpy.random.Generator
@@ -163,6 +167,14 @@ def pairwise(
         Each evaluation of the objective and its gradient is a pass. The gap is that to the hinge
         itself, what the rounded corner can hide included; it is NaN for a range from a > 0, and
         `converged` is None for any partial range.
+
+    Notes
+    -----
+    Which negatives are of highest score changes with w, and where all scores are equal, as at w =
+    0, no gradient says how: a partial range has kinks. It is the mean of the largest losses of
+    negatives, which are rounded as Nesterov does (Mathematical Programming 103, 2005): those whose
+    loss is within a corner's width of the last that counts do so in part. The end is at most
+    p(1 − p)·0.0005 below, for each range, and the gap holds how far.
     """
     _refuse(loss, fpr, min_tpr, beta)
     smooth = (*fpr, min_tpr) == (0, 1, 0)
@@ -170,18 +182,25 @@ def pairwise(
     rows = (np.flatnonzero(positive), np.flatnonzero(~positive))
     totals = [float(counts[part].sum()) for part in rows]
     pairs_weight = totals[0] * totals[1] / (totals[0] + totals[1]) ** 2
+    mean_loss: Callable[..., tuple[float, np.ndarray]]
     if loss == "logistic":
         mean_loss = partial(_of_drawn_pairs, *_draw_pairs(rows, counts, max_pairs, rng))
     else:
         mean_loss = partial(_of_all_pairs, loss, rows, counts, fpr, min_tpr)
     objective = _Objective(X, counts, mean_loss, pairs_weight, beta)
-    corners = SMOOTHING if loss == "hinge" else (1.0,)
+    rounded_range = not smooth and fpr[0] == 0
+    corners = SMOOTHING if loss == "hinge" or rounded_range else (1.0,)
     corner = corners[-1]
-    w, stopped, exhausted = _descend(
-        objective, corners, tol=tol, max_iter=max_iter, smooth=smooth, callback=callback
-    )
+    descend = partial(_descend, objective, max_iter=max_iter, callback=callback)
+    zero = np.zeros(X.shape[1])
     if fpr[0] > 0:
+        objective.mean_loss = partial(_of_all_pairs, loss, rows, counts, (0.0, fpr[1]), min_tpr)
+        w, stopped, exhausted = descend(zero, SMOOTHING[:1], tol=tol, certain=False)
+        objective.mean_loss = mean_loss
+        if not stopped:
+            w, stopped, exhausted = descend(w, corners, tol=tol, certain=False)
         return Solution(w, objective.passes, stopped=stopped, exhausted=exhausted)
+    w, stopped, exhausted = descend(zero, corners, tol=tol if smooth else max(tol, ENOUGH))
     if smooth and not stopped and small(X) and rows[0].size * rows[1].size <= SMALL_PAIRS:
         parts = [
             (X[part].toarray() if sparse.issparse(X) else X[part]) - objective.centre
@@ -215,6 +234,8 @@ def pairwise(
     gap = float(square) / (2 * beta)
     rounded = pairs_weight * corner / 2 if loss == "hinge" else 0.0
     converged = gap <= tol * total if smooth else None
+    if not smooth:
+        rounded += pairs_weight * (mean_loss(scores.astype(longest), corner, exact=True)[0] - value)
     gap, total = gap + rounded, total + rounded
     return Solution(w, objective.passes, converged, gap, total, stopped, exhausted)
 
@@ -249,19 +270,92 @@ def _of_all_pairs(
     min_tpr: float,
     scores: np.ndarray,
     corner: float,
+    exact: bool = False,
 ) -> tuple[float, np.ndarray]:
-    """Mean hinge, or its square, of all pairs in the ranges of rates; derivative by each score."""
+    """Mean hinge, or its square, of all pairs in the ranges of rates; derivative by each score.
+
+    Ranges from 0 are rounded unless `exact`, which lowers the mean.
+    """
     positives, negatives = (part[np.argsort(scores[part])] for part in rows)
-    positives, high = _in_range(positives, counts, min_tpr, 1.0)
-    negatives, low = _in_range(negatives, counts, *fpr)
-    inputs, weights = (scores[positives], scores[negatives]), (high, low)
-    if loss == "hinge":
-        value, of_high, of_low = smoothed_hinge_sums(*inputs, corner, *weights)
+    sums: Callable[..., Sums] = (
+        partial(smoothed_hinge_sums, corner=corner)
+        if loss == "hinge"
+        else partial(squared_hinge_sums, margin=1.0)
+    )
+    lowered = 0.0
+    if exact or fpr[0] > 0:
+        positives, high = _in_range(positives, counts, min_tpr, 1.0)
+        negatives, low = _in_range(negatives, counts, *fpr)
     else:
-        value, of_high, of_low = squared_hinge_sums(*inputs, 1.0, *weights)
+        high, low, lowered = _in_rounded_ranges(
+            partial(_row_losses, sums, scores[positives], scores[negatives]),
+            (counts[positives] / counts[positives].sum(), 1.0 - min_tpr),
+            (counts[negatives] / counts[negatives].sum(), fpr[1]),
+            corner,
+        )
+        positives, high = positives[high > 0], high[high > 0]
+        negatives, low = negatives[low > 0], low[low > 0]
+    value, of_high, of_low = sums(
+        scores[positives], scores[negatives], high_weight=high, low_weight=low
+    )
     slopes = np.zeros(scores.size)
     slopes[positives], slopes[negatives] = of_high, of_low
-    return value, slopes
+    return float(value.sum()) - lowered, slopes
+
+
+def _row_losses(
+    sums: Callable[..., Sums],
+    high: np.ndarray,
+    low: np.ndarray,
+    high_weight: np.ndarray | None = None,
+    low_weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Mean loss of each positive with negatives of these weights; or the other way round."""
+    if high_weight is None:
+        return sums(high, low, low_weight=low_weight)[0]
+    # Margins stay what they are where classes and signs change places.
+    return sums(-low[::-1], -high[::-1], low_weight=high_weight[::-1])[0][::-1]
+
+
+def _in_rounded_ranges(
+    row_losses: Callable[..., np.ndarray],
+    high: tuple[np.ndarray, float],
+    low: tuple[np.ndarray, float],
+    corner: float,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weights of positives and negatives in their ranges, and by how much rounding lowers the mean.
+
+    `high` and `low` hold the share of each row in its class, and the share of them that counts.
+    """
+    weights, lowered = [high[0], low[0]], [0.0, 0.0]
+    for _ in range(ROUNDS):
+        before = weights.copy()
+        if low[1] < 1:
+            losses = row_losses(high_weight=weights[0])
+            weights[1], lowered[1] = _in_rounded_range(losses, *low, corner)
+        if high[1] < 1:
+            losses = row_losses(low_weight=weights[1])
+            weights[0], lowered[0] = _in_rounded_range(losses, *high, corner)
+        moved = (np.abs(new - old).sum() for new, old in zip(weights, before, strict=True))
+        if high[1] == 1 or low[1] == 1 or sum(moved) < 1e-12:
+            break
+    return weights[0], weights[1], sum(lowered)
+
+
+def _in_rounded_range(
+    losses: np.ndarray, share: np.ndarray, rate: float, corner: float
+) -> tuple[np.ndarray, float]:
+    """Weights of the rows of largest loss, and by how much rounding lowers their mean loss.
+
+    Of all weights a with 0 ≤ a_j ≤ share_j/rate and Σ a_j = 1, those that maximise
+    Σ a_j·losses_j − corner·rate/2·Σ a_j²/share_j: rows are part of the range by how far their loss
+    is above a level, in full from one corner's width on.
+    """
+    part_at = lambda level: np.clip((losses - level) / corner, 0.0, 1.0)  # noqa: E731
+    ends = float(losses.min()) - corner, float(losses.max())
+    level = brentq(lambda at: float(share @ part_at(at)) - rate, *ends, xtol=1e-15, rtol=1e-15)
+    part = part_at(level)
+    return share * part / (share @ part), float(corner / (2 * rate) * (share @ part**2))
 
 
 class _Objective:
@@ -271,7 +365,7 @@ class _Objective:
         self,
         X: Matrix,
         counts: np.ndarray,
-        mean_loss: Callable[[np.ndarray, float], tuple[float, np.ndarray]],
+        mean_loss: Callable[..., tuple[float, np.ndarray]],
         pairs_weight: float,
         beta: float,
     ) -> None:
@@ -297,14 +391,15 @@ class _Objective:
 
 def _descend(
     objective: _Objective,
+    w: np.ndarray,
     corners: tuple[float, ...],
     *,
     tol: float,
     max_iter: int,
-    smooth: bool,
     callback: Callback | None,
+    certain: bool = True,
 ) -> tuple[np.ndarray, bool, bool]:
-    """Minimise by L-BFGS, for one corner after the other.
+    """Minimise by L-BFGS from w, for one corner after the other; the last until it is certain.
 
     Returns
     -------
@@ -312,7 +407,6 @@ def _descend(
     stopped, exhausted : bool
         As in `Solution`.
     """
-    w = np.zeros(objective.X.shape[1])
     stopped = False
 
     def report(current: np.ndarray) -> None:
@@ -321,11 +415,11 @@ def _descend(
             stopped = True
             raise StopIteration
         value, gradient = objective.last
-        if smooth and gradient @ gradient <= tol * 2 * objective.beta * value:
+        if certain and gradient @ gradient <= tol * 2 * objective.beta * value:
             raise StopIteration
 
     for corner in corners:
-        sure = smooth and corner == corners[-1]
+        sure = certain and corner == corners[-1]
         found = minimize(
             objective,
             w,
