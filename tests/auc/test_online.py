@@ -270,6 +270,7 @@ def test_inside_a_river_pipeline():
         (lambda: OPAUC().learn_one({"a": np.nan}, 1), "'a' is nan, expected a number of at most"),
         (lambda: OPAUC().learn_one({"a": -1e200}, 1), r"of at most 1e\+100 in size"),
         (lambda: OPAUC().fit(X, POSITIVE).learn_one({"a": 1.0}, 1), "already learns from arrays"),
+        (lambda: named().partial_fit(X, POSITIVE), "already learns from dictionaries"),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -297,3 +298,25 @@ def test_a_refused_first_call_leaves_no_trace():
         with pytest.raises(InputError):
             model.partial_fit(X, POSITIVE, classes=classes)
     assert model.partial_fit(X, POSITIVE, classes=[False, True]).score(X, POSITIVE) > 0.8
+
+
+def named():
+    """An estimator that has met a dictionary."""
+    model = OPAUC()
+    model.learn_one({"a": 1.0}, 1)
+    return model
+
+
+def test_fit_forgets_the_names_of_a_stream_of_dictionaries():
+    model = named().fit(X, POSITIVE)
+    assert model.score_one({"a": 1.0}) == 0.0
+    with pytest.raises(InputError, match="already learns from arrays"):
+        model.learn_one({"a": 1.0}, 1)
+
+
+def test_a_first_block_that_is_refused_leaves_nothing_behind():
+    model = OPAUC()
+    with pytest.raises(InputError, match="label 7"):
+        model.partial_fit(X[:, :3], np.where(POSITIVE, 7, 0), classes=[0, 1])
+    model.partial_fit(X, POSITIVE.astype(int), classes=[0, 1])
+    assert model.coef_.shape == (1, X.shape[1])

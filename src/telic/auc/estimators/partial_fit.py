@@ -77,6 +77,7 @@ class OnlineAUC(LinearAUC):
         callback: Callback | None,
     ) -> Solution:
         self._check()
+        self.__dict__.pop("feature_index_", None)  # names of a stream of dictionaries
         rng = generator(self.random_state)
         state = self._start(X.shape[1])
         draws, done, stopped = Draws(X, weight), 0, False
@@ -112,13 +113,14 @@ class OnlineAUC(LinearAUC):
         -------
         self
         """
+        if hasattr(self, "feature_index_"):
+            raise InputError("partial_fit: this estimator already learns from dictionaries.")
         first = not hasattr(self, "_state")
         X, y = self._checked(X, y, reset=first)
         if first:
             if classes is None:
                 raise InputError("classes: required at the first call of partial_fit.")
             self._set_classes(np.asarray(classes))
-            self._begin(X.shape[1])
         elif classes is not None and not self._began_with(classes):
             raise InputError(
                 f"classes: {classes!r}, but the stream began with {self.classes_.tolist()} "
@@ -129,6 +131,8 @@ class OnlineAUC(LinearAUC):
             raise InputError(
                 f"y: label {unknown.tolist()[0]!r} is none of the classes {self.classes_}."
             )
+        if first:
+            self._begin(X.shape[1])
         positive = y == self.classes_[1]
         self._read_all(self._state, X, positive, self._rng)
         self._publish()
