@@ -112,6 +112,10 @@ def test_users_are_the_unit(tmp_path):
     assert means["success at 1"] == pytest.approx((np.mean([2 / 3, 1]), np.mean([1, 0])))
     assert means["success at 2"] == (1, 1)
     assert means["keystrokes"] == (2, 2)
+    # Both users always succeed: how many others would not, two of them can hardly tell.
+    sure = next(row for row in found.rows() if row["measure"] == "success at 2")
+    assert (sure["a_low"], sure["a_high"]) == (pytest.approx(0.025**0.5), 1)
+    assert (sure["low"], sure["high"]) == pytest.approx((0.025**0.5 - 1, 1 - 0.025**0.5))
     few = compare_completers(log, a, b, show=2)
     assert [each.name for each in few.measures] == [*list(means)[:3], "keystrokes"]
 

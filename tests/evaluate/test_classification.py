@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
 from telic.errors import InputError
@@ -185,6 +186,47 @@ def test_the_p_value_of_a_difference_is_that_of_swapping_the_rankings():
         assert found.p_value == pytest.approx(expected, abs=0.05)
         assert auc_difference(y, b, a).p_value == pytest.approx(found.p_value)
         assert auc_difference(y, b, a).difference == pytest.approx(-found.difference)
+
+
+@pytest.mark.parametrize(("positives", "far"), [(3, 2), (12, 4), (40, 7)])
+@pytest.mark.parametrize("kind", ["heavy", "tied", "skewed", "two kinds"])
+def test_few_positives_and_areas_near_1_are_covered_too(kind, positives, far):
+    rng = np.random.default_rng(8)
+    y = np.arange(60 * positives) < positives
+
+    def sample(y):
+        noise = rng.normal(size=y.size)
+        if kind == "heavy":
+            return rng.standard_t(3, size=y.size) + far * y
+        if kind == "tied":
+            return (1.5 * (noise + 0.6 * far * y)).round()
+        if kind == "skewed":
+            return np.exp(noise + 0.6 * far * y)
+        return noise + 20 * (y & (rng.random(y.size) < 1 - 0.4 / far))
+
+    many = np.arange(200_000) < 100_000
+    true, hits, alone = roc_auc(many, sample(many)), 0, 0
+    for _ in range(200):
+        auc, low, high, error = auc_interval(y, sample(y))
+        hits += low <= true <= high
+        alone += 0 < auc < 1 and abs(logit(auc) - logit(true)) <= 1.96 * error / (auc * (1 - auc))
+    assert hits >= 178  # of 200 at 95 %: fewer by chance once in 1e3
+    assert hits >= alone
+
+
+@pytest.mark.parametrize("above", [1, 8])
+def test_the_ends_are_the_farther_ones_of_delongs_and_of_newcombes_fifth_method(above):
+    y, scores = np.arange(40) < 10, np.r_[np.full(10, 2.0), np.zeros(30)]
+    scores[-above:] = 3.0
+    auc, low, high, error = auc_interval(y, scores, level=0.9)
+    z, areas = stats.norm.ppf(0.95), np.linspace(0.001, 0.999, 998_001)
+    more = 40 / 2 - 1
+    spread = 1 + more * (1 - areas) / (2 - areas) + more * areas / (1 + areas)
+    near = areas[(auc - areas) ** 2 <= z**2 * areas * (1 - areas) * spread / 300]
+    half = z * error / (auc * (1 - auc))
+    ends = 1 / (1 + np.exp([half - logit(auc), -half - logit(auc)]))
+    assert low == pytest.approx(min(near[0], ends[0]), abs=2e-6)
+    assert high == pytest.approx(max(near[-1], ends[1]), abs=2e-6)
 
 
 @pytest.mark.parametrize("scale", ["logit", "identity"])

@@ -36,6 +36,22 @@ def test_users_who_all_differ_equally_prove_no_more_than_their_signs(users, b, p
     result = paired_t_test(np.full(len(user), 0.1) + 0.2, np.full(len(user), b), user)
     assert result.p_value == (p or 2 * 0.5**users)
     assert result.low == result.high == result.difference
+    wide = paired_t_test(np.full(len(user), 0.1) + 0.2, np.full(len(user), b), user, within=(-1, 1))
+    assert wide[:2] == result[:2]
+    # Of users who would all but one be so in 2.5 % of cases, at the farthest that one can be.
+    others = 1 - 0.025 ** (1 / users)
+    ends = (1 - others) * result.difference + others * np.array([-1, 1])
+    assert wide[2:] == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(("users", "share"), [(5, 0.9), (30, 0.98), (100, 0.995)])
+def test_rare_failures_are_covered_where_none_was_seen(users, share):
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(400):
+        right = (rng.random(users) < share).astype(float)
+        found = paired_t_test(right, np.zeros(users), np.arange(users), within=(0, 1))
+        hits += found.low <= share <= found.high
+    assert hits >= 370
 
 
 def test_a_difference_that_is_there_is_seen():

@@ -5,8 +5,10 @@ import pytest
 
 from telic.errors import InputError
 from telic.evaluate.average_precision import average_precision, precision_at
-from telic.evaluate.classification import roc_auc
+from telic.evaluate.classification import partial_auc, roc_auc
+from telic.evaluate.paired import interval_of_equals
 from telic.evaluate.resampled_intervals import resampled
+from telic.evaluate.wilson import wilson_interval
 
 
 def test_the_ends_are_percentiles_of_the_resampled_values():
@@ -18,8 +20,36 @@ def test_the_ends_are_percentiles_of_the_resampled_values():
 
     y, scores = np.arange(40) % 4 == 0, np.random.default_rng(0).normal(size=40)
     value, *ends = resampled(measure, y, scores, level=0.8, resamples=50)
-    assert seen[-1] == value == average_precision(y, scores)
-    assert ends == pytest.approx(np.quantile(seen[:-1], [0.1, 0.9]), rel=1e-12)
+    *drawn, whole, worst, best = seen
+    assert whole == value == average_precision(y, scores)
+    assert worst == pytest.approx(np.mean(np.arange(1, 11) / np.arange(31, 41)))
+    assert best == 1.0
+    wilson = wilson_interval((value - worst) / (best - worst), 10, level=0.8)
+    wilson = worst + (best - worst) * np.array(wilson)
+    low, high = np.quantile(drawn, [0.1, 0.9])
+    assert ends == pytest.approx([min(low, wilson[0]), max(high, wilson[1])], rel=1e-12)
+
+
+@pytest.mark.parametrize(("positives", "distance"), [(2, 1.8), (5, 2.5), (12, 4.0)])
+@pytest.mark.parametrize("measure", [average_precision, "precision", "partial"])
+def test_few_positives_and_hardly_an_error_are_covered_too(measure, positives, distance):
+    rng, hits, points = np.random.default_rng(1), 0, 0
+    y = np.arange(12 * positives) < positives
+    if measure == "precision":
+        measure = partial(precision_at, k=positives)
+    elif measure == "partial":
+        measure = partial(partial_auc, fpr=(0.0, 0.1))
+
+    def sample():
+        return rng.standard_t(4, size=y.size) + distance * y
+
+    true = np.mean([measure(y, sample()) for _ in range(1000)])
+    for _ in range(100):
+        found = resampled(measure, y, sample(), resamples=60)
+        hits += found.low <= true <= found.high
+        points += found.low == found.high
+    assert points == 0
+    assert hits >= 86  # of 100 at 95 %: fewer by chance once in 1e4; percentiles alone: 30 to 80
 
 
 @pytest.mark.parametrize("measure", [average_precision, partial(precision_at, k=40)])
@@ -47,7 +77,7 @@ def test_a_difference_is_that_of_the_same_rows():
     assert value == roc_auc(y, a) - roc_auc(y, b)
     alone = resampled(roc_auc, y, a, resamples=300)
     assert high - low < 0.4 * (alone.high - alone.low)  # what both share takes no part
-    assert resampled(roc_auc, y, a, a) == (0.0, 0.0, 0.0)
+    assert resampled(roc_auc, y, a, a) == (0.0, *interval_of_equals(0.0, 75, (-1.0, 1.0)))
     wide = resampled(roc_auc, y, a, resamples=300, level=0.99)
     assert wide.low < alone.low < alone.high < wide.high
 

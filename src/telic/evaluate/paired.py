@@ -24,7 +24,12 @@ class PairedTest(NamedTuple):
 
 
 def paired_t_test(
-    a: np.ndarray, b: np.ndarray, group: np.ndarray, *, level: float = 0.95
+    a: np.ndarray,
+    b: np.ndarray,
+    group: np.ndarray,
+    *,
+    level: float = 0.95,
+    within: tuple[float, float] | None = None,
 ) -> PairedTest:
     """Test whether a − b has mean zero, with groups (users) as the unit.
 
@@ -39,6 +44,10 @@ def paired_t_test(
         Group of each item.
     level : float in (0, 1)
         Coverage of the interval.
+    within : (float, float), optional
+        What a − b can be, from least to most: (-1, 1) for reciprocal ranks. Groups that all differ
+        equally have no spread to tell how far others may be: the interval is `interval_of_equals`
+        then, and without `within` it is a point.
 
     Raises
     ------
@@ -74,11 +83,45 @@ def paired_t_test(
     rounding = 1e-15 * max(np.abs(a).max(), np.abs(b).max())
     if error <= rounding:
         by_sign = 2.0 ** (1 - len(means)) if abs(difference) > rounding else 1.0
-        return PairedTest(difference, by_sign, difference, difference)
+        ends = (difference, difference)
+        if within is not None:
+            ends = interval_of_equals(difference, len(means), within, level=level)
+        return PairedTest(difference, by_sign, *ends)
     freedom = len(means) - 1
     p_value = float(2 * scipy.stats.t.sf(abs(difference) / error, freedom))
     half = float(scipy.stats.t.ppf(0.5 + level / 2, freedom) * error)
     return PairedTest(difference, p_value, difference - half, difference + half)
+
+
+def interval_of_equals(
+    value: float, count: int, within: tuple[float, float], *, level: float = 0.95
+) -> tuple[float, float]:
+    """Return between what a mean lies of which all items seen are equal.
+
+    If more than a share q = 1 − ((1 − level)/2)^(1/count) of all items were other than `value`, so
+    many equal ones would hardly be seen; and those lie within what an item can be.
+
+    Parameters
+    ----------
+    value : float
+    count : int
+        Items, at least 1.
+    within : (float, float)
+        What an item can be.
+    level : float in (0, 1)
+        Coverage.
+
+    Examples
+    --------
+    Ten successes of ten, and Clopper and Pearson's interval of them:
+
+    >>> low, high = interval_of_equals(1.0, 10, (0.0, 1.0))
+    >>> round(low, 3), high
+    (0.692, 1.0)
+    """
+    others = 1.0 - ((1.0 - level) / 2) ** (1.0 / count)
+    low, high = within
+    return value - others * (value - low), value + others * (high - value)
 
 
 def paired_proportions(only_a: int, only_b: int, total: int, *, level: float = 0.95) -> PairedTest:

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from telic.errors import expect_whole
 from telic.evaluate.checked_numbers import checked_level
 from telic.evaluate.classification import checked_scores
+from telic.evaluate.paired import interval_of_equals
+from telic.evaluate.wilson import wilson_interval
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
 """Of which rows are positive, and their scores: `roc_auc`, `average_precision`, a `partial`."""
@@ -33,7 +35,12 @@ def resampled(
     seed: int = 0,
     pos_label: Any = None,
 ) -> Interval:
-    """Interval of a measure, or of a difference, by resampling each class's rows (percentiles).
+    """Interval of a measure, or of a difference, by resampling each class's rows.
+
+    Its ends are percentiles. Of a measure alone they are no nearer than those of Wilson's interval
+    for as many rows as the smaller class has, on the scale from the worst ranking to the best: few
+    rows, or a ranking that errs in few, resample to hardly anything else. A difference that is the
+    same in every resample has `telic.evaluate.paired.interval_of_equals`.
 
     Parameters
     ----------
@@ -83,4 +90,15 @@ def resampled(
         for _ in range(resamples)
     ]
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(gain(slice(None)), float(low), float(high))
+    value, fewest = gain(slice(None)), min(rows.size for rows in classes)
+    perfect = np.argsort(np.argsort(positive, kind="stable")).astype(float)  # without ties
+    worst, best = measure(positive, -perfect), measure(positive, perfect)
+    ends = low, high
+    if others is None and best > worst:
+        share = min(max((value - worst) / (best - worst), 0.0), 1.0)
+        ends = tuple(
+            worst + (best - worst) * end for end in wilson_interval(share, fewest, level=level)
+        )
+    elif others is not None and high - low <= 1e-12:
+        ends = interval_of_equals(value, fewest, (worst - best, best - worst), level=level)
+    return Interval(value, float(min(low, ends[0])), float(max(high, ends[1])))

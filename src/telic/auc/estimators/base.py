@@ -149,7 +149,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
             warnings.warn(
                 f"the positive class is {common}, which holds {share:.1%} of the rows: it is the "
                 f"larger label. Give pos_label={rarer} to rank {rarer} first, or "
-                f"pos_label={common} to keep this order without a warning.",
+                f"pos_label={common} to keep this order without a warning. Where scikit-learn puts "
+                "several classes together (one-vs-rest, one-vs-one), this order is right.",
                 stacklevel=3,
             )
 

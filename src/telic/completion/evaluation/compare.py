@@ -125,11 +125,17 @@ class Measure:
     """Of b less a."""
 
     @classmethod
-    def of(cls, name: str, a: np.ndarray, b: np.ndarray, user: np.ndarray) -> "Measure":
-        """Measure what was found of the same items, each of a user."""
-        nothing = np.zeros(len(user))
-        a_alone, b_alone = (paired_t_test(each, nothing, user) for each in (a, b))
-        return cls(name, a_alone, b_alone, paired_t_test(b, a, user))
+    def of(
+        cls, name: str, a: np.ndarray, b: np.ndarray, user: np.ndarray, *, shares: bool = True
+    ) -> "Measure":
+        """Measure what was found of the same items, each of a user; `shares` are from 0 to 1."""
+        nothing, alone, apart = np.zeros(len(user)), (0.0, 1.0), (-1.0, 1.0)
+        return cls(
+            name,
+            paired_t_test(a, nothing, user, within=alone if shares else None),
+            paired_t_test(b, nothing, user, within=alone if shares else None),
+            paired_t_test(b, a, user, within=apart if shares else None),
+        )
 
 
 @dataclass(frozen=True)
@@ -234,5 +240,6 @@ def compare_completers(
             hits = [(walked.rank > 0) & (walked.rank <= k) for walked in (first, second)]
             a_hits, b_hits = (hit.astype(float) for hit in hits)
             measures.append(Measure.of(f"success at {k}", a_hits, b_hits, user))
-    measures.append(Measure.of("keystrokes", first.keystrokes, second.keystrokes, log.user))
+    keystrokes = first.keystrokes, second.keystrokes
+    measures.append(Measure.of("keystrokes", *keystrokes, log.user, shares=False))
     return Comparison(len(log), len(np.unique(log.user)), log.simulated, measures)

@@ -106,7 +106,7 @@ class Worth:
     @classmethod
     def of(cls, whole: np.ndarray, other: np.ndarray, unit: np.ndarray) -> "Worth":
         """Compare reciprocal ranks with the group and without it; `unit` says whose each is."""
-        test = paired_t_test(whole, other, unit, level=LEVEL)
+        test = paired_t_test(whole, other, unit, level=LEVEL, within=(-1.0, 1.0))
         certain = bool(p_of_gain(whole - other, unit) < (1 - LEVEL) / 2)
         few = ", of too few users" if not certain and test.low > 0 else ""
         said = (

@@ -162,7 +162,8 @@ def bootstrap_interval(
     """Percentile bootstrap interval of a mean; the unit that is drawn is one entry of `values`.
 
     Give one value per sampled network. Of users who are found or not, take
-    `telic.evaluate.wilson_interval`: where all values are equal, this interval is a point.
+    `telic.evaluate.wilson_interval`: where all values are equal, this interval is a point. Of fewer
+    than about ten networks it covers less than `level`: it ends at the largest value, at most.
 
     Parameters
     ----------
