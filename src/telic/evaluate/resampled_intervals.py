@@ -93,7 +93,7 @@ def resampled(
     value, fewest = gain(slice(None)), min(rows.size for rows in classes)
     perfect = np.argsort(np.argsort(positive, kind="stable")).astype(float)  # without ties
     worst, best = measure(positive, -perfect), measure(positive, perfect)
-    ends = low, high
+    ends: tuple[float, ...] = low, high
     if others is None and best > worst:
         share = min(max((value - worst) / (best - worst), 0.0), 1.0)
         ends = tuple(

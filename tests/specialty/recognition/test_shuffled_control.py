@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from telic.simulate.hospital import simulate_hospital
 from telic.simulate.hospital_families import simulate_family
@@ -77,8 +78,35 @@ def test_a_cluster_of_nothing_is_recognised_with_the_same_pipelines(log, pipelin
         labels[np.setdiff1d(np.arange(len(labels)), mixed.users)] = ""
         options = {"method": "Decision Trees", "pipeline": pipeline, "seed": 2}
         expected.append(recognise(mixed.counts, labels.astype(str), **options).of(DE_FACTO)[2])
-    found = mixed.f1(log.taxonomy, 30, core, **options)
+    found, beside = mixed.f1(log.taxonomy, 30, core, **options)
     assert found == pytest.approx(np.mean(expected))
+    assert beside == core
+
+
+@pytest.mark.parametrize(("size", "left"), [(8, ["A", "B"]), (12, ["A"]), (16, None)])
+def test_a_cluster_of_nothing_may_leave_no_class_to_tell_it_from(size, left):
+    # Of one topic, so that the cluster is of its first users; the last declare codes.
+    taxonomy = np.repeat(["", "B", "A"], [8, 6, 7])
+    counts = sparse.csr_array(np.random.default_rng(0).integers(0, 5, size=(21, 6)))
+    mixed = Shuffled(np.arange(21), counts, np.arange(21.0, 0, -1)[:, None])
+    f1, beside = mixed.f1(taxonomy, size + 2, ["A", "B"], method="Naive")
+    assert (f1 is None) == (left is None)
+    assert beside == (left or [])
+
+
+def test_a_specialty_larger_than_all_who_declare_codes_is_recognised_without_its_control(small):
+    log, _ = small
+    seen = np.unique(log.access_user)
+    taxonomy = np.full(len(log.users), "", dtype="U1")
+    taxonomy[seen[:12]] = np.repeat(["A", "B"], 6)
+    log, many = replace(log, taxonomy=taxonomy), seen[12:]
+    found = Discovery("residuals", [specialty(many)], np.full(len(log.users), -1))
+    recognised, notes = recognise_found(log, found, methods=("Naive",))
+    (one,) = recognised.values()
+    assert one.shuffled_f1 is None
+    assert "no F1 in shuffled data" in notes[-1]
+    (facts,) = recognition_facts(found, recognised)
+    assert facts["shuffled_f1"] is None
 
 
 def test_shuffling_moves_every_access_and_loses_none(log):

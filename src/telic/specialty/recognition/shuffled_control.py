@@ -75,8 +75,11 @@ class Shuffled:
         seed: int = 0,
         executor: Executor | None = None,
         work: Path | None = None,
-    ) -> float:
+    ) -> tuple[float | None, list[str]]:
         """Mean F1 of clusters of nothing with `size` users beside the classes `core`.
+
+        A cluster takes users who declare a code from its class. One that leaves fewer than four is
+        not told from that class, and a cluster that leaves no class is not recognised.
 
         Parameters
         ----------
@@ -90,12 +93,22 @@ class Shuffled:
             As in `recognise`: a pipeline is chosen here in the same way.
         seed, executor, work
             As in `recognise`.
+
+        Returns
+        -------
+        f1 : float
+            None if no cluster leaves a class.
+        beside : list of str
+            Classes that every cluster left.
         """
         seen = np.isin(np.arange(len(taxonomy)), self.users)
-        scores = []
+        scores, beside = [], core
         for number, users in enumerate(self.clusters(size)):
             labels = with_specialty(taxonomy, users, DE_FACTO, core)
             kept = [name for name in core if ((labels == name) & seen).sum() >= 4]
+            beside = [name for name in beside if name in kept]
+            if not kept:
+                continue
             labels = np.where(np.isin(labels, [*kept, DE_FACTO]) & seen, labels, "")
             found = recognise(
                 self.counts,
@@ -108,7 +121,7 @@ class Shuffled:
                 work=work and work / f"shuffled-{number}",
             )
             scores.append(found.of(DE_FACTO)[2])
-        return float(np.mean(scores))
+        return float(np.mean(scores)) if scores else None, beside
 
 
 def shuffle(
@@ -271,8 +284,10 @@ def recognise_found(
             here = None if work is None else Path(str(work)) / f"specialty-{k}"
             options |= {"executor": executor, "work": here}
             found = recognise(counts, labels, **options)
-            nothing = control.f1(taxonomy, len(users), core, **options)
+            nothing, beside = control.f1(taxonomy, len(users), core, **options)
             results[k, method] = replace(found, shuffled_f1=nothing)
+            if len(beside) < len(core):
+                notes[_easier(one.name, nothing, beside, core)] = None
     return results, list(notes)
 
 
@@ -280,6 +295,19 @@ NO_CLASS = (
     "recognition: a specialty is told from users who declare a code, and no code is declared by as "
     f"many as {FEWEST} users outside the specialty. Add declared codes (providers: taxonomy)."
 )
+
+
+def _easier(name: str, nothing: float | None, beside: list[str], core: list[str]) -> str:
+    """Say that the control of a specialty had fewer classes to be told from, or none."""
+    if nothing is None:
+        return (
+            f"{name}: no F1 in shuffled data: as many users found there take so many who declare a "
+            "code that none is left to tell them from"
+        )
+    return (
+        f"{name}: in shuffled data told from {len(beside)} of the {len(core)} codes at times, as "
+        "users found there declare the others: an F1 is easier to reach there"
+    )
 
 
 def _too_few(name: str) -> str:

@@ -74,7 +74,7 @@ def recognised(
             "scores": {label: found.of(label) for label in (DE_FACTO, *core)},
             "core": found.mean_of(core),
             "core_macro_f1": found.macro_f1(core),
-            "shuffled_f1": mixed.f1(log.taxonomy, size, core, **options),
+            "shuffled_f1": mixed.f1(log.taxonomy, size, core, **options)[0],
             "p_values": {test: result.p_value for test, result in tests.items()},
             "pipelines": [score._asdict() for score in found.pipeline_scores(DE_FACTO, core)],
         }
