@@ -80,7 +80,7 @@ class Recognition:
     """Shape (5, 2, n_classes, 3): precision, recall and F1 per round, half and class."""
     shuffled_f1: float | None = None
     """Mean F1 of clusters of as many users found in shuffled data, recognised alike
-    (`telic.specialty.recognition.shuffled_control`); None if not measured, or with no class left."""
+    (`telic.specialty.recognition.shuffled_control`); None if not measured, or where none can be."""
     chosen: tuple[tuple[str, str], ...] = ()
     """Pipeline chosen in either training half of each round."""
     of_pipelines: Mapping[str, np.ndarray] = field(default_factory=dict)
