@@ -24,7 +24,7 @@ from telic.completion.learning.relevance import WINDOW
 from telic.data.contracts import SIMULATED
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog
-from telic.errors import InputError
+from telic.errors import InputError, TelicError
 from telic.scale import Local
 
 SECOND = 1_000_000
@@ -312,6 +312,20 @@ def test_only_weights_of_what_the_log_tells_apart_are_tried(monkeypatch, named, 
     for nothing in (None, held._replace(opened=False)):
         gathered = SimpleNamespace(held_out=lambda most, nothing=nothing: nothing)
         assert from_files._learned_mix(gathered, n=10) == from_files.DEFAULT
+
+
+@pytest.mark.parametrize("executor", [None, Local()], ids=["whole", "in pieces"])
+def test_a_row_with_a_stray_tab_can_be_left_out(tmp_path, executor):
+    file = tmp_path / "log.tsv"
+    rows = ["u1\ttea\t2026-01-02", "u2\tt\tea\t2026-01-02", "u2\tteo\t2026-01-03", "u3\tteo"]
+    file.write_text("\n".join(["user\tquery\tat", *rows, *rows]))
+    with pytest.raises(TelicError, match=r"log\.tsv: row 2: has 4 cells, expected 3"):
+        fit_files(file, min_users=1, executor=executor)
+    completer = fit_files(file, min_users=1, on_bad_row="skip", executor=executor)
+    assert sorted(texts(completer.suggest("te"))) == ["tea", "teo"]
+    (said,) = completer.found["files"]
+    assert "2 rows skipped: has 4 cells" in said
+    assert "2 rows skipped: has 2 cells" in said
 
 
 @pytest.mark.parametrize("executor", [None, Local()], ids=["whole", "in pieces"])

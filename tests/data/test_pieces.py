@@ -9,7 +9,8 @@ import pytest
 from telic.data import pieces as module
 from telic.data.csv_files import separator_of
 from telic.data.phrases import read_list
-from telic.data.pieces import open_pieces
+from telic.data.pieces import open_pieces, text_lines
+from telic.data.queries import read_query_log
 from telic.data.recognised_columns import shape_of
 from telic.errors import InputError
 
@@ -270,3 +271,47 @@ def test_a_compressed_file_that_is_cut_or_damaged_is_named(tmp_path, name, harm)
     file.write_bytes(harm(gzip.compress(lines.encode())))
     with pytest.raises(InputError, match=f"{name}: (is cut short or damaged|cannot be read)"):
         [len(piece) for pieces in [open_pieces(file)] for piece in pieces.read(pieces.names)]
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv", "log.csv.gz"])
+def test_rows_with_too_few_or_too_many_cells_are_left_out_where_bad_rows_are(tmp_path, name):
+    mark = "\t" if "tsv" in name else ","
+    rows = [("u" * 60, "tea", "2026-01-01")] * 300_000  # more than a block
+    rows[2] = ("u", "t", "ea", "2026-01-01")
+    rows[3] = ("  ",)
+    rows[299_999] = ("u", "tea")
+    text = "".join(mark.join(row) + "\n" for row in [("user", "query", "at"), *rows]).encode()
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(text, 1) if name.endswith("gz") else text)
+    with pytest.raises(InputError, match=r"row 3: has 4 cells, expected 3.*skip-bad-rows"):
+        read_query_log(pieces := open_pieces(file), shape_of(pieces))
+    log = read_query_log(pieces, shape_of(pieces), on_bad_row="skip")
+    assert (log.queries, len(log.query)) == (["tea"], 299_997)
+    assert log.skipped == {f"has {n} cells, expected 3": 1 for n in (4, 1, 2)}
+
+
+def test_a_quote_without_a_partner_is_said_among_rows_that_are_left_out(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_text('title,views\ntea,1\nten\n"teak,3\nteal,4\n' + "tee,5\n" * 9)
+    with pytest.raises(InputError, match="line 4"):
+        [*open_pieces(file).read(["title"], {})]
+
+
+def test_a_log_without_names_numbers_its_rows_from_the_first(tmp_path):
+    file = tmp_path / "orcas.tsv"
+    file.write_text("".join(f"{i}\ttea\tD{i}\thttps://a.example\n" for i in range(5)) + "5\ttea\n")
+    with pytest.raises(InputError, match="row 6: has 2 cells, expected 4"):
+        [*open_pieces(file).read(["query"])]
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_lines_of_text_end_as_those_of_csv_do(tmp_path, end):
+    file = tmp_path / "list.txt"
+    file.write_bytes(f"\ufefftea{end}{end}tee\tteo{end}te{end}".encode())
+    assert [*text_lines(file)][:3] == [(1, "tea"), (2, ""), (3, "tee\tteo")]
+    file.write_bytes(f"tea{end}{end}tee{end}té".encode())
+    (piece,) = open_pieces(file).read(["line"])
+    assert piece["line"].to_pylist() == ["tea", "tee", "té"]
+    file.write_bytes(f"tea{end}té".encode("latin-1"))
+    with pytest.raises(InputError, match=f"line {1 if end == chr(13) else 2} is not valid UTF-8"):
+        [*text_lines(file)]

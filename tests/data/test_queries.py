@@ -148,7 +148,7 @@ def test_aol_counts_the_same_searches_however_the_file_is_cut(searches):
     shape = shape_of(Pieces(file, list(rows), lambda _: iter([table])))
     for size in range(1, len(searches) + 1):
         cut = [table[i : i + size] for i in range(0, len(searches), size)]
-        log = read_query_log(Pieces(file, list(rows), lambda _, cut=cut: iter(cut)), shape)
+        log = read_query_log(Pieces(file, list(rows), lambda *_, cut=cut: iter(cut)), shape)
         found = list(zip((log.users[u] for u in log.user), log.at.tolist(), strict=True))
         assert found == [(str(user), hour(h)) for (user, h), _ in groupby(searches)]
 

@@ -162,6 +162,22 @@ def fault_of(
     return None
 
 
+def with_row(path: Path, error: Exception, parse_options: pyarrow.csv.ParseOptions) -> Exception:
+    """Return Arrow's error of a row with too few or too many cells with its row.
+
+    One thread alone can name it, and only if it reads the file whole.
+    """
+    if isinstance(error, pa.ArrowInvalid) and not TORN.search(str(error)):
+        try:
+            reading = pyarrow.csv.ReadOptions(use_threads=False)
+            pyarrow.csv.read_csv(
+                csv_stream(path), read_options=reading, parse_options=parse_options
+            )
+        except pa.ArrowInvalid as named:
+            return named
+    return error
+
+
 def csv_table(
     path: Path,
     *,

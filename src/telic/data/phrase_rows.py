@@ -24,6 +24,7 @@ from telic.data.tables import (
     times_of,
     unmatchable,
 )
+from telic.errors import InputError
 
 
 def checked_rows(
@@ -40,7 +41,7 @@ def checked_rows(
     """
     with pieces.unchanged():
         wanted = list(dict.fromkeys(shape.roles.values()))
-        for piece in pieces.read(wanted):
+        for piece in pieces.read(wanted, skipped if on_bad_row == "skip" else None):
             refuse_late(pieces, shape)
             bad = BadRows(str(pieces.path), len(piece), on_bad_row, before=before)
             part = _checked(piece, shape.roles, bad, pieces.decimal_comma)
@@ -50,6 +51,19 @@ def checked_rows(
                     skipped[reason] = skipped.get(reason, 0) + count
             yield before + 1 + np.flatnonzero(~bad.rows), part
             before += len(piece)
+
+
+def refuse_empty(path: object, rows: int, skipped: Mapping[str, int], of: str) -> None:
+    """Raise InputError if a list or a log has no row that can be used."""
+    if not rows and skipped:
+        raise InputError(f"{path}: no row can be used ({skipped_said(skipped)}). Correct them.")
+    if not rows:
+        raise InputError(f"{path}: holds no row. Expected one {of} in each.")
+
+
+def skipped_said(skipped: Mapping[str, int]) -> str:
+    """Say how many rows were left out, and why."""
+    return "; ".join(f"{count} rows skipped: {reason}" for reason, count in skipped.items())
 
 
 def _checked(

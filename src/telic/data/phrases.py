@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from telic.data.bad_rows import OnBadRow
-from telic.data.phrase_rows import checked_rows
+from telic.data.phrase_rows import checked_rows, refuse_empty
 from telic.data.pieces import Pieces
 from telic.data.recognised_columns import Shape
 from telic.data.tables import one_chunk
-from telic.errors import InputError
 
 _FILE = 40
 """Bits of a place that are the row's number."""
@@ -102,12 +101,11 @@ def list_rows(
     pieces: Pieces, shape: Shape, on_bad_row: OnBadRow, skipped: dict[str, int]
 ) -> Iterator[tuple[np.ndarray, pa.Table]]:
     """Yield what `checked_rows` does; InputError if that is nothing."""
-    empty = True
-    for found in checked_rows(pieces, shape, on_bad_row, skipped):
-        yield found
-        empty = False
-    if empty:
-        raise InputError(f"{pieces.path}: holds no row. Expected one phrase in each.")
+    count = 0
+    for rows, part in checked_rows(pieces, shape, on_bad_row, skipped):
+        yield rows, part
+        count += len(part)
+    refuse_empty(pieces.path, count, skipped, "phrase")
 
 
 def merged(lists: list[PhraseList]) -> PhraseList:

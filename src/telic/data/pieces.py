@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,7 @@ from telic.data.csv_files import (
     fault_of,
     is_compressed,
     separator_of,
+    with_row,
 )
 from telic.data.object_storage import Place, Remote, fetched, place, readable, state_of
 from telic.data.tables import no_such_file, refuse_repeated
@@ -46,8 +48,10 @@ class Pieces:
     path: Place
     columns: list[str]
     """Names; empty for plain text, whose lines are read as one column ``line``."""
-    read: Callable[[Sequence[str]], Iterator[pa.Table]]
-    """Given names of columns, yields them in pieces, in the file's order."""
+    read: Callable[..., Iterator[pa.Table]]
+    """Given names of columns, yields them in pieces, in the file's order. Given a dictionary, too,
+    rows of CSV with too few or too many cells are left out and counted there; without one, the
+    first of them is an error."""
     decimal_comma: bool = False
     """Whether numbers may be written as 1,5: where semicolons separate cells."""
     late: dict[str, int] = field(default_factory=dict)
@@ -136,28 +140,43 @@ def _remote(found: Remote) -> Pieces:
 
 def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
     """Without `quotes`, a quote is a character like any other."""
-    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=quotes)
-    if not quotes:
-        parse.quote_char = False
     quoted = delimiter if quotes else None
+
+    def parse(ragged: dict[str, int] | None) -> pyarrow.csv.ParseOptions:
+        options = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=quotes)
+        if not quotes:
+            options.quote_char = False
+        if ragged is not None:
+            options.invalid_row_handler = partial(_left_out, ragged)
+        return options
+
+    def fault(error: Exception) -> InputError:
+        named = with_row(path, error, parse(None))
+        found = _unreadable(path, named, quoted, names=int(not read.column_names))
+        if " cells, expected " in str(found):
+            found = InputError(f"{found} Or skip such rows: on_bad_row='skip' (--skip-bad-rows).")
+        return found
+
     read = pyarrow.csv.ReadOptions(block_size=_BLOCK)
     with _binary(path) as stream:
         if not stream.read(1):
             raise InputError(f"{path}: is empty. Expected a line of column names, then rows.")
     try:
         with pyarrow.csv.open_csv(
-            csv_stream(path), read_options=read, parse_options=parse
+            csv_stream(path), read_options=read, parse_options=parse({})
         ) as reader:
             names = reader.schema.names
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise _unreadable(path, error, quoted) from None
+        raise fault(error) from None
     first = delimiter.join(names)
     for form, published in _WITHOUT_NAMES.items():
         if re.fullmatch(form, first):
             names = read.column_names = published
 
-    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+    def pieces(wanted: Sequence[str], skipped: dict[str, int] | None = None) -> Iterator[pa.Table]:
         refuse_repeated(path, names, wanted)
+        ragged: dict[str, int] = {}
+        options = parse(None if skipped is None else ragged)
         # Text stays as it is written: "007" is no number and "nan" is a phrase.
         convert = pyarrow.csv.ConvertOptions(
             include_columns=list(wanted),
@@ -169,17 +188,26 @@ def _delimited(path: Path, delimiter: str, *, quotes: bool = False) -> Pieces:
         rows = 1  # the line of names
         try:
             with pyarrow.csv.open_csv(
-                csv_stream(path), read_options=read, parse_options=parse, convert_options=convert
+                csv_stream(path), read_options=read, parse_options=options, convert_options=convert
             ) as reader:
                 for batch in reader:
                     rows += len(batch)
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error, quoted) from None
+            raise fault(error) from None
         if quoted:
-            check_quotes(path, quoted, rows)
+            check_quotes(path, quoted, rows + sum(ragged.values()))
+        if skipped is not None:
+            skipped |= {why: skipped.get(why, 0) + count for why, count in ragged.items()}
 
     return Pieces(path, names, pieces, delimiter == ";")
+
+
+def _left_out(ragged: dict[str, int], row: pyarrow.csv.InvalidRow) -> str:
+    """Count a row with too few or too many cells, and have Arrow go on without it."""
+    why = f"has {row.actual_columns} cells, expected {row.expected_columns}"
+    ragged[why] = ragged.get(why, 0) + 1
+    return "skip"
 
 
 def _parquet(path: Place) -> Pieces:
@@ -188,7 +216,7 @@ def _parquet(path: Place) -> Pieces:
     widest = max((g.total_byte_size / g.num_rows for g in groups if g.num_rows), default=1.0)
     rows = min(PIECE, max(int(_BLOCK / widest), 1))
 
-    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+    def pieces(wanted: Sequence[str], _: object = None) -> Iterator[pa.Table]:
         refuse_repeated(path, file.schema_arrow.names, wanted)
         try:
             for batch in file.iter_batches(rows, columns=list(wanted)):
@@ -208,7 +236,7 @@ def _json_lines(path: Path) -> Pieces:
         if number == 1000:  # the names of later rows alone are no columns
             break
 
-    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+    def pieces(wanted: Sequence[str], _: object = None) -> Iterator[pa.Table]:
         held: list[dict[str, Any]] = []
         for number, row in enumerate(_objects(path), 1):
             held.append(row)
@@ -281,11 +309,11 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _lines(path: Path) -> Pieces:
-    def pieces(wanted: Sequence[str]) -> Iterator[pa.Table]:
+    def pieces(wanted: Sequence[str], _: object = None) -> Iterator[pa.Table]:
         held: list[str] = []
         for _, line in text_lines(path):
             if line.strip():
-                held.append(line.rstrip("\r\n"))
+                held.append(line)
             if len(held) == PIECE:
                 yield pa.table({"line": held})
                 held = []
@@ -296,15 +324,22 @@ def _lines(path: Path) -> Pieces:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file of UTF-8, numbered from 1; it may be compressed (``.gz``)."""
+    """Yield the lines of a file of UTF-8, numbered from 1; it may be compressed (``.gz``).
+
+    A carriage return alone ends a line, too, as in CSV.
+    """
+    number = 1
     with _binary(path) as stream:
-        for number, line in enumerate(stream, 1):
+        for block in stream:
             try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+                text = block.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:
                 raise InputError(
                     f"{path}: line {number} is not valid UTF-8. Convert the file to UTF-8."
                 ) from None
+            for line in text.rstrip("\r\n").split("\r"):
+                yield number, line
+                number += 1
 
 
 @contextmanager
@@ -325,12 +360,14 @@ def _state(path: Place) -> tuple[int, int]:
         return -1, -1
 
 
-def _unreadable(path: Place, error: Exception, delimiter: str | None = None) -> InputError:
+def _unreadable(
+    path: Place, error: Exception, delimiter: str | None = None, *, names: int = 1
+) -> InputError:
     """Say what is wrong with a file; of text that is no UTF-8, in which line."""
     if isinstance(path, Path) and path.suffix.lower() != ".parquet":
         try:
             with _binary(path) as stream:
-                if fault := fault_of(stream, error, delimiter=delimiter):
+                if fault := fault_of(stream, error, names=names, delimiter=delimiter):
                     return InputError(f"{path}: {fault}")
         except OSError:
             pass

@@ -180,7 +180,7 @@ def _read(
     except InputError:
         for number, line in text_lines(Path(path)):
             try:
-                kind((rule(line.rstrip("\r\n")),) if line.strip() else ())
+                kind((rule(line),) if line.strip() else ())
             except InputError as error:
                 raise InputError(f"{path}: line {number}: {error}") from None
         raise

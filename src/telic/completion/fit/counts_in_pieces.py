@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from telic.completion.engine.folding import fold
 from telic.completion.learning.relevance import WINDOW
 from telic.data.bad_rows import OnBadRow
-from telic.data.object_storage import Place, fetched
+from telic.data.object_storage import Place, fetched, place, readable
 from telic.data.phrase_rows import checked_rows
 from telic.data.pieces import (
     NESTED,
@@ -34,6 +34,8 @@ BATCH = 1 << 17
 SESSION = 30 * 60 * 1_000_000
 """Microseconds without a submission that end a user's session."""
 
+LEFT_OUT = b"telic.left_out"
+"""Key in the metadata of a log's copy: rows that are not in it, by reason, as JSON."""
 ROWS = 1 << 40
 """More than a log has rows: a log's place times this, plus the row, numbers the rows of all."""
 PLACES = 1 << 48
@@ -67,11 +69,12 @@ def bucket(buckets: int, latest: int, on_bad_row: OnBadRow, source: Source, out:
     us (the time), weight and number (of the row); ``latest.parquet``, the `latest` rows; and
     ``facts.json``.
     """
-    skipped: dict[str, int] = {}
     columns = list(dict.fromkeys(source.shape.roles.values()))
     rows = source.rows
+    noted = pq.read_metadata(readable(place(rows.path))).metadata or {}
+    skipped: dict[str, int] = json.loads(noted.get(LEFT_OUT, b"{}")) if rows.first == 0 else {}
 
-    def read(names: Sequence[str]) -> Iterator[pa.Table]:
+    def read(names: Sequence[str], _: object = None) -> Iterator[pa.Table]:
         return map(without_marks, rows.batches([*names, NESTED.decode()], BATCH))
 
     pieces = Pieces(Path(source.name), columns, read)
@@ -96,17 +99,19 @@ def bucket(buckets: int, latest: int, on_bad_row: OnBadRow, source: Source, out:
             )
 
 
-def to_parquet(shape: Shape, source: WholeFile, out: Path) -> None:
-    """Copy the columns of a log that play a role, as Parquet."""
+def to_parquet(shape: Shape, on_bad_row: OnBadRow, source: WholeFile, out: Path) -> None:
+    """Copy the columns of a log that play a role, as Parquet; what has to be left out is noted."""
     check_unchanged(source.path, source.state)
     columns = list(dict.fromkeys(shape.roles.values()))
     writer, pieces = None, open_pieces(source.path)
-    for piece in pieces.read(columns):
+    skipped: dict[str, int] = {}
+    for piece in pieces.read(columns, skipped if on_bad_row == "skip" else None):
         refuse_late(pieces, shape)
         piece = with_marks(piece)
         writer = writer or pq.ParquetWriter(out, piece.schema)
         writer.write_table(piece)
     assert writer is not None  # a log without rows is refused before
+    writer.add_key_value_metadata({LEFT_OUT: json.dumps(skipped)})
     writer.close()
 
 

@@ -36,9 +36,9 @@ from telic.completion.fit.merged_phrases import (
     HeldOut,
     histories_of,
 )
-from telic.completion.fit.sources import refuse_empty
 from telic.data.bad_rows import OnBadRow
 from telic.data.object_storage import Place, fetched, place, readable, state_of
+from telic.data.phrase_rows import refuse_empty
 from telic.data.phrases import PhraseList
 from telic.data.pieces import open_pieces
 from telic.data.recognised_columns import Shape
@@ -123,7 +123,7 @@ def count_logs(
     JobError
         See `telic.scale.Executor.map`.
     """
-    sources = _sources(logs, executor, work)
+    sources = _sources(logs, on_bad_row, executor, work)
     plan = _plan(work, sum(source.rows.rows for source in sources), executor)
     work = work / f"{plan['rows']}-rows-{plan['buckets']}-buckets"  # with no part of another plan
     cut = [
@@ -147,7 +147,7 @@ def count_logs(
     failed = {source.log for source, part in zip(cut, dealt.values, strict=True) if part is None}
     for log, (name, _) in enumerate(logs):
         if log not in failed:  # what failed may have rows
-            refuse_empty(name, *by_log[log])
+            refuse_empty(name, *by_log[log], "submission")
     if not facts:
         raise InputError(f"{', '.join(name for name, _ in logs)}: no row can be used.")
     total = sum(said["rows"] for said in facts)
@@ -190,7 +190,9 @@ def count_logs(
     )
 
 
-def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place) -> list[Source]:
+def _sources(
+    logs: Sequence[tuple[str, Shape]], on_bad_row: OnBadRow, executor: Executor, work: Place
+) -> list[Source]:
     """Find the rows of each log; what is no Parquet is copied to it first."""
     found = []
     for number, (name, shape) in enumerate(logs):
@@ -201,9 +203,9 @@ def _sources(logs: Sequence[tuple[str, Shape]], executor: Executor, work: Place)
             )
         path = str(place(name))  # a worker has a working folder of its own
         if not name.endswith(".parquet"):
-            first = next(open_pieces(name).read(list(shape.roles.values())[:1]), ())
-            refuse_empty(name, len(first), {})
-            task = partial(to_parquet, shape)
+            first = next(open_pieces(name).read(list(shape.roles.values())[:1], {}), ())
+            refuse_empty(name, len(first), {}, "submission")
+            task = partial(to_parquet, shape, on_bad_row)
             log = WholeFile(path, state_of(place(name)))  # a log that changed is another job
             copied = executor.map(task, [log], out=work / f"copied-{number}", ending=".parquet")
             path = str(copied.values[0])

@@ -15,6 +15,7 @@ from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, is_simulated, read_compositions
 from telic.data.contracts import GROUPS, SIMULATED
 from telic.data.object_storage import Place, fetched, is_remote, place
+from telic.data.phrase_rows import refuse_empty, skipped_said
 from telic.data.phrases import PhraseList, merged, read_list
 from telic.data.pieces import Pieces, open_pieces
 from telic.data.queries import QueryLog, joined_group, read_query_log
@@ -162,12 +163,12 @@ def read_sources(
             files.append("")
         else:
             queries = read_query_log(pieces, shape, on_bad_row=on_bad_row)
-            refuse_empty(path, len(queries.query), queries.skipped)
+            refuse_empty(path, len(queries.query), queries.skipped, "submission")
             logs.append(queries)
             files.append(source_said(path, shape, len(queries.query), queries.skipped))
     log = _composition_log(compositions, on_bad_row, folder)
     if log and log.skipped:
-        files.append(f"{', '.join(map(str, compositions))}: {_lost(log.skipped)}")
+        files.append(f"{', '.join(map(str, compositions))}: {skipped_said(log.skipped)}")
     listed = merged(lists) if lists else None
     return Sources(listed, logs, log, files, roles, unread, unread_lists)
 
@@ -183,7 +184,7 @@ def _refuse_keystrokes(pieces: Pieces) -> None:
     """Raise InputError for records of a service: each prefix would count as a search."""
     if "application" not in pieces.columns:
         return
-    first = next(iter(pieces.read(["application"])), None)
+    first = next(iter(pieces.read(["application"], {})), None)
     if first is not None and APPLICATION in first["application"].to_pylist():
         raise InputError(
             f"{pieces.path}: holds a service's records, a row for each keystroke. Give the folder "
@@ -237,28 +238,16 @@ def _composition_log(
     return log
 
 
-def refuse_empty(path: str | Place, rows: int, skipped: Mapping[str, int]) -> None:
-    """Raise InputError if a query log has no row that can be used."""
-    if not rows and skipped:
-        raise InputError(f"{path}: no row can be used ({_lost(skipped)}). Correct them.")
-    if not rows:
-        raise InputError(f"{path}: holds no row. Expected one submission in each.")
-
-
 def source_said(path: str | Place, shape: Shape, rows: int, skipped: Mapping[str, int]) -> str:
     """Say in a few words what a file is."""
     roles = ", ".join(f"{role} from {column!r}" for role, column in shape.roles.items())
     what = "phrases" if shape.kind == "list" else "submissions"
     text = f"{path}: {shape.name}, {rows} {what}; {roles}{_unused(shape)}"
-    return f"{text}; {_lost(skipped)}" if skipped else text
+    return f"{text}; {skipped_said(skipped)}" if skipped else text
 
 
 def _unused(shape: Shape) -> str:
     return f"; not used: {', '.join(map(repr, shape.unused))}" if shape.unused else ""
-
-
-def _lost(skipped: Mapping[str, int]) -> str:
-    return "; ".join(f"{count} rows skipped: {reason}" for reason, count in skipped.items())
 
 
 def submissions_of(log: CompositionLog) -> QueryLog:

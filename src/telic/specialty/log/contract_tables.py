@@ -21,6 +21,7 @@ from telic.data.csv_files import (
     opened,
     quoted_cells,
     separator_of,
+    with_row,
 )
 from telic.data.tables import in_utc, one_chunk, refuse_repeated
 from telic.errors import InputError, expect_one_of
@@ -196,7 +197,8 @@ def unreadable(path: Path, error: Exception) -> InputError:
     with suppress(OSError, EOFError, zlib.error):
         if _is_csv(path):
             with opened(path) as lines:
-                fault = fault_of(lines, _with_row(path, error), delimiter=separator_of(path))
+                named = with_row(path, error, _cells(path))
+                fault = fault_of(lines, named, delimiter=separator_of(path))
             if fault:
                 return InputError(f"{path}: {fault}")
     if isinstance(error, pa.ArrowInvalid):
@@ -204,20 +206,6 @@ def unreadable(path: Path, error: Exception) -> InputError:
     if isinstance(error, UnicodeDecodeError):
         reason = "it is not in UTF-8"
     return InputError(f"{path}: cannot be read ({reason}). Write the file again.")
-
-
-def _with_row(path: Path, error: Exception) -> Exception:
-    """The same error of a torn CSV line with its row, which only one thread alone can name."""
-    if _is_csv(path) and isinstance(error, pa.ArrowInvalid):
-        try:
-            pacsv.read_csv(
-                csv_stream(path),
-                read_options=pacsv.ReadOptions(use_threads=False),
-                parse_options=_cells(path),
-            )
-        except pa.ArrowInvalid as named:
-            return named
-    return error
 
 
 def texts_of(column: pa.ChunkedArray, path: Path, name: str, *, ids: bool) -> pa.DictionaryArray:
