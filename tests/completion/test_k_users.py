@@ -458,3 +458,10 @@ def test_what_k_loses_is_said_of_the_largest_tenants(two_tenants, tmp_path, monk
     monkeypatch.setattr(tenants, "MOST", 1)
     two_tenants.write_text(two_tenants.read_text() + "tea,2026-01-01,c0,club\n" * 40)
     assert list(fit_files(two_tenants).found[KEPT_BACK]["by tenant"]) == ["club"]
+
+
+def test_a_tenant_with_a_colon_is_refused_since_two_tenants_users_would_be_one(tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text("query,at,user,tenant\ntea,2026-01-01,c,a:b\nten,2026-01-01,b:c,a\n")
+    with pytest.raises(InputError, match="tenant 'a:b': has a colon"):
+        fit_files(file, min_users=1)

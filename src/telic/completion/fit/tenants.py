@@ -20,6 +20,7 @@ from telic.completion.fit.merged_phrases import (
 from telic.data.compositions import CompositionLog
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog, joined_group
+from telic.errors import InputError
 
 DEFAULT = "default"
 """The tenant whose users have no prefix, as without keys."""
@@ -31,11 +32,18 @@ MOST = 50
 def name_in(tenant: str | None, user: str) -> str:
     """Return the id by which a tenant's user is kept apart from other tenants'.
 
+    InputError if the tenant's name has a colon: user b:c of tenant a would be user c of a:b.
+
     Examples
     --------
     >>> name_in("shop", "ada"), name_in("shop", "shop:ada"), name_in("default", "ada")
     ('shop:ada', 'shop:ada', 'ada')
     """
+    if tenant is not None and ":" in tenant:
+        raise InputError(
+            f"tenant {tenant!r}: has a colon, which comes between the tenant and the user in a "
+            "user's id. Call the tenant otherwise, as its key does."
+        )
     if tenant is None or user.startswith(f"{tenant}:") or (tenant == DEFAULT and ":" not in user):
         return user
     return f"{tenant}:{user}"
