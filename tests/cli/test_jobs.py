@@ -7,6 +7,7 @@ import pytest
 from telic import cli
 from telic.cli.jobs import Job, tell_job
 from telic.scale import JobReport, Local, TaskReport
+from telic.scale.job_folder import working_folder
 
 
 @pytest.fixture
@@ -94,6 +95,16 @@ def test_an_empty_address_is_no_job_on_this_machine(monkeypatch, capsys, telic):
     with pytest.raises(SystemExit):
         cli.main()
     assert "cluster is '', expected an address" in capsys.readouterr().err
+
+
+def test_two_commands_at_once_do_not_share_a_folder_of_pieces(telic, tmp_path):
+    with working_folder("telic-risk.job", "telic-risk.job") as folder:
+        code, error = telic("privacy risk net")
+        assert code == 2
+        assert "telic-risk.job: another command works in it. Wait for its end, or name" in error
+        assert folder.is_dir()
+        assert telic("privacy risk net --work other")[0] == 0
+    assert telic("privacy risk net")[0] == 0  # that one has ended
 
 
 def test_all_runs_of_one_function_are_said_together(tmp_path):

@@ -18,6 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 import telic
 from telic.data.object_storage import Place, fetched, place, refuse_remote, remove, upload
 from telic.errors import InputError
@@ -47,19 +52,43 @@ def working_folder(out: str | Path, given: str | Path | None) -> Iterator[Place]
     Raises
     ------
     InputError
-        If it holds what no such command wrote.
+        If it holds what no such command wrote, or another command works in it.
     """
     folder = lies_at(out, given)
     new = not (folder / JOB).exists()
     open_folder(folder, PIECES, PIECES)  # by this mark it is telic's: to write to, and to remove
-    try:
-        yield folder
-    except BaseException:
-        if new and [each.name for each in folder.iterdir()] == [JOB]:
+    with _alone_in(folder):
+        try:
+            yield folder
+        except BaseException:
+            if new and [each.name for each in folder.iterdir()] == [JOB]:
+                remove(folder)
+            raise
+        if given is None:
             remove(folder)
-        raise
-    if given is None:
-        remove(folder)
+
+
+@contextmanager
+def _alone_in(folder: Place) -> Iterator[None]:
+    """Keep other commands on this machine's disk out of a folder; it is free if this one dies."""
+    if fcntl is None or not isinstance(folder, Path):
+        yield
+        return
+    busy = InputError(
+        f"{folder}: another command works in it. Wait for its end, or name another folder (--work)."
+    )
+    try:
+        held = (folder / JOB).open(encoding="utf-8")
+    except FileNotFoundError:  # the other one has just removed it
+        raise busy from None
+    with held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        except OSError:  # a file system without locks
+            pass
+        yield
 
 
 def mapped_folder(work: str | Place | None, what: str) -> Path:
