@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import networkx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from telic.errors import InputError
@@ -694,3 +695,41 @@ def test_a_torn_download_is_refused(name, tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match="cannot be read"):
             read_edge_list(tmp_path / name)
+
+
+def test_what_a_graph_lacks_is_empty_where_the_schema_has_it(tmp_path):
+    schema = Schema(
+        {"user": {"yob": Rule("exact")}, "shop": {}},
+        (LinkType("follow", "user", "user"), LinkType("buys", "user", "shop")),
+    )
+    nodes = {
+        "user": {"id": [1, 2], "yob": pa.array([None, None], pa.int64())},
+        "shop": {"id": pa.array([], pa.int64())},
+    }
+    network = network_from_arrays(schema, nodes, {"follow": ([1], [2]), "buys": ([], [])})
+    write_graphml(network, tmp_path / "net.graphml")
+    for back in (
+        read_graphml(tmp_path / "net.graphml", schema=schema),
+        from_networkx(to_networkx(network), schema=schema),
+    ):
+        assert back.schema == schema
+        assert back.nodes["user"].to_pylist() == [{"id": 1, "yob": None}, {"id": 2, "yob": None}]
+        assert len(back.nodes["shop"]) == len(back.links["buys"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        ({}, "the network has none"),
+        ({"l": ([], [])}, "the network has none"),
+        ({"l": ([""], ["a"])}, "'' is an empty id"),
+    ],
+)
+def test_an_edge_list_that_would_not_be_read_back_is_not_written(links, message, tmp_path):
+    schema = Schema({"u": {}}, tuple(LinkType(name, "u", "u") for name in links))
+    network = network_from_arrays(
+        schema, {"u": {"id": ["", "a"] if "''" in message else ["a"]}}, links
+    )
+    with pytest.raises(InputError, match=message):
+        write_edge_list(network, tmp_path / "net.csv")
+    assert not (tmp_path / "net.csv").exists()

@@ -679,6 +679,9 @@ def through(container):
 def test_a_job_is_another_by_what_its_function_reads_around_it(made):
     assert identity(made(2), [1]) == identity(made(2), [1])
     assert identity(made(2), [1]) != identity(made(3), [1])
+    add, also, times = (lambda x: x + 1), (lambda x: x + 1), (lambda x: x * 1)
+    assert identity(add, [1]) == identity(also, [1])
+    assert len({identity(f, [1]) for f in (add, times, lambda x: x + 2, lambda x: abs(x))}) == 4
 
 
 def test_a_worker_of_another_version_does_nothing():

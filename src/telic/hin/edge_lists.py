@@ -311,8 +311,8 @@ def write_edge_list(network: Network, path: str | Path) -> None:
     Raises
     ------
     InputError
-        If there are several node types, whose ids could not be told apart, or if an id or a link
-        type has blanks around it, which are not read back.
+        If there are several node types, whose ids could not be told apart, or no link; or if an id
+        or a link type is empty or has blanks around it, which are not read back.
     """
     if len(network.nodes) > 1:
         raise InputError(
@@ -321,11 +321,14 @@ def write_edge_list(network: Network, path: str | Path) -> None:
         )
     (ids,) = (table.column("id").to_pylist() for table in network.nodes.values())
     for text in (*network.links, *ids):
-        if isinstance(text, str) and text != text.strip():
+        if isinstance(text, str) and (text != text.strip() or not text):
+            what = "has blanks around it" if text else "is an empty id"
             raise InputError(
-                f"{text!r} has blanks around it, which an edge list does not keep. Write a folder "
-                "or GraphML, or rename it."
+                f"{text!r} {what}, which an edge list does not keep. Write a folder or GraphML, or "
+                "rename it."
             )
+    if not any(len(links) for links in network.links.values()):
+        raise InputError("an edge list is of links, and the network has none. Write a folder.")
     parts = []
     for name in network.links:
         table = link_table(network, network.schema.link(name))

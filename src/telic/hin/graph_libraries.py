@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx
 import numpy as np
+import pyarrow as pa
 
 from telic.data import atomic_path
 from telic.data.tables import no_such_file
@@ -61,7 +62,8 @@ def from_networkx(
         ``strength`` (or ``weight``) is its strength. Undirected edges become links both ways, or
         between two node types one link each, all in the schema's or the first one's direction.
     schema : Schema, optional
-        Default: read off the graph, with exact attributes and growing strengths.
+        Default: read off the graph, with exact attributes and growing strengths. What the schema
+        has and the graph lacks is empty: a node type, a link type, an attribute.
     link : str
     duplicates : {"raise", "sum"}
     """
@@ -111,6 +113,10 @@ def from_networkx(
     schema = schema or _read_off(tables, types)
     for missing in schema.links:
         links.setdefault(missing.name, ([], [], []))
+    for kind, attributes in schema.nodes.items():
+        table = tables.setdefault(kind, {"id": pa.array([], pa.string())})
+        for name in attributes:
+            table.setdefault(name, pa.nulls(len(table["id"]), pa.int64()))
     return network_from_arrays(schema, tables, links, duplicates=duplicates)
 
 
@@ -141,6 +147,9 @@ def read_graphml(path: str | Path, *, schema: Schema | None = None) -> Network:
 
 def write_graphml(network: Network, path: str | Path) -> None:
     """Write GraphML, which many tools read.
+
+    It has no word for a node type or a link type of which there is none, nor for an attribute that
+    no node has: `read_graphml` brings these back where it is given the schema.
 
     Raises
     ------

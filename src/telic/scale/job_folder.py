@@ -184,7 +184,14 @@ def _tell(update: Callable[[bytes], None], value: Any, within: tuple[Any, ...] =
 
 
 def _bound(function: Callable[..., Any]) -> Iterator[Any]:
-    """Yield the defaults of a function, and the variables around it that it reads."""
+    """Yield the defaults of a function, and the variables around it that it reads.
+
+    Of one without a name of its own, also what it does.
+    """
+    if getattr(function, "__name__", "") == "<lambda>":
+        code = function.__code__
+        constants = [value for value in code.co_consts if not inspect.iscode(value)]
+        yield from (code.co_code, code.co_names, str(constants))
     for name in ("__defaults__", "__kwdefaults__"):
         if defaults := getattr(function, name, None):
             yield defaults
