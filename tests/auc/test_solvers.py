@@ -483,6 +483,20 @@ def test_a_partial_range_is_minimised_from_where_all_scores_are_equal(loss, fpr,
     assert ends[0] == pytest.approx(ends[1], rel=2e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-20, 1e6, 1e20])
+@pytest.mark.parametrize(("fpr", "min_tpr"), RANGES)
+def test_rounded_ranges_stand_scores_of_any_size(scale, fpr, min_tpr):
+    X, positive = small()
+    options = {"loss": "squared_hinge", "fpr": fpr, "min_tpr": min_tpr}
+    found = pairwise(scale * X, positive, beta=1e-4, rng=np.random.default_rng(0), **options)
+    assert 0 <= found.gap < np.inf
+    rows, counts = (np.flatnonzero(positive), np.flatnonzero(~positive)), np.ones(60)
+    mean_loss = partial(_of_all_pairs, "squared_hinge", rows, counts, fpr, min_tpr)
+    for scores in (scale * X[:, 0], np.where(positive, -scale, 0.0)):  # differing, and all alike
+        value, exact = (mean_loss(scores, 1e-3, exact=so)[0] for so in (False, True))
+        assert value <= exact * (1 + 1e-12)
+
+
 def test_a_range_from_above_0_is_minimised_from_where_all_scores_are_equal():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 40))

@@ -165,13 +165,19 @@ def fault_of(
 def with_row(path: Path, error: Exception, parse_options: pyarrow.csv.ParseOptions) -> Exception:
     """Return Arrow's error of a row with too few or too many cells with its row.
 
-    One thread alone can name it, and only if it reads the file whole.
+    One thread alone can name it, and only if it reads the file whole, of which it keeps a column.
     """
     if isinstance(error, pa.ArrowInvalid) and not TORN.search(str(error)):
         try:
-            reading = pyarrow.csv.ReadOptions(use_threads=False)
             pyarrow.csv.read_csv(
-                csv_stream(path), read_options=reading, parse_options=parse_options
+                csv_stream(path),
+                read_options=pyarrow.csv.ReadOptions(
+                    use_threads=False, autogenerate_column_names=True
+                ),
+                parse_options=parse_options,
+                convert_options=pyarrow.csv.ConvertOptions(
+                    include_columns=["f0"], column_types={"f0": pa.binary()}
+                ),
             )
         except pa.ArrowInvalid as named:
             return named

@@ -351,11 +351,19 @@ def _in_rounded_range(
     Σ a_j·losses_j − corner·rate/2·Σ a_j²/share_j: rows are part of the range by how far their loss
     is above a level, in full from one corner's width on.
     """
-    part_at = lambda level: np.clip((losses - level) / corner, 0.0, 1.0)  # noqa: E731
-    ends = float(losses.min()) - corner, float(losses.max())
-    level = brentq(lambda at: float(share @ part_at(at)) - rate, *ends, xtol=1e-15, rtol=1e-15)
-    part = part_at(level)
-    return share * part / (share @ part), float(corner / (2 * rate) * (share @ part**2))
+    most = float(losses.max())
+    if share.sum() <= rate or not np.isfinite(most):
+        return share, 0.0
+
+    def part_above(level: float) -> np.ndarray:
+        return np.clip((losses - level) / corner, 0.0, 1.0)
+
+    # Far below all of them, so that rounding does not keep large losses from being above.
+    least = float(losses.min()) - corner - 1e-9 * most
+    level = brentq(lambda at: share @ part_above(at) - rate, least, most, xtol=1e-15, rtol=1e-15)
+    part = part_above(level)
+    # Where losses are so large that a corner's width is rounding, no weight exceeds its bound.
+    return share * part / max(share @ part, rate), float(corner / (2 * rate) * (share @ part**2))
 
 
 class _Objective:
