@@ -317,6 +317,8 @@ def test_fit_forgets_the_names_of_a_stream_of_dictionaries():
 def test_a_first_block_that_is_refused_leaves_nothing_behind():
     model = OPAUC()
     with pytest.raises(InputError, match="label 7"):
+        model.learn_one({"a": 1.0}, 7)
+    with pytest.raises(InputError, match="label 7"):
         model.partial_fit(X[:, :3], np.where(POSITIVE, 7, 0), classes=[0, 1])
     model.partial_fit(X, POSITIVE.astype(int), classes=[0, 1])
     assert model.coef_.shape == (1, X.shape[1])

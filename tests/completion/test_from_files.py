@@ -326,6 +326,20 @@ def test_a_row_with_a_stray_tab_can_be_left_out(tmp_path, executor):
     (said,) = completer.found["files"]
     assert "2 rows skipped: has 4 cells" in said
     assert "2 rows skipped: has 2 cells" in said
+    file.write_text("user\tquery\tat\nu1\n")
+    with pytest.raises(InputError, match=r"no row can be used \(1 rows skipped: has 1 cells"):
+        fit_files(file, on_bad_row="skip", executor=executor)
+
+
+def test_rows_left_out_of_a_copy_are_counted_once_however_it_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr("telic.data.pieces._BLOCK", 1 << 14)
+    file = tmp_path / "log.tsv"
+    rows = [f"u{i}\ttea\t2026-01-02" for i in range(3000)]
+    file.write_text("\n".join(["user\tquery\tat", "torn", *rows]))
+    executor = Local(threads=1, piece="1MiB")
+    completer = fit_files(file, on_bad_row="skip", executor=executor)
+    assert "3000 submissions" in completer.found["files"][0]
+    assert "; 1 rows skipped: has 1 cells" in completer.found["files"][0]
 
 
 @pytest.mark.parametrize("executor", [None, Local()], ids=["whole", "in pieces"])

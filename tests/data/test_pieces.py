@@ -308,10 +308,16 @@ def test_a_log_without_names_numbers_its_rows_from_the_first(tmp_path):
 def test_lines_of_text_end_as_those_of_csv_do(tmp_path, end):
     file = tmp_path / "list.txt"
     file.write_bytes(f"\ufefftea{end}{end}tee\tteo{end}te{end}".encode())
-    assert [*text_lines(file)][:3] == [(1, "tea"), (2, ""), (3, "tee\tteo")]
+    lines = [*text_lines(file, returns=True)]
+    assert lines[:3] == [(1, "tea"), (2, ""), (3, "tee\tteo")]
+    assert open_pieces(file).columns == []  # of the first line it is that a tab makes columns
     file.write_bytes(f"tea{end}{end}tee{end}té".encode())
     (piece,) = open_pieces(file).read(["line"])
     assert piece["line"].to_pylist() == ["tea", "tee", "té"]
     file.write_bytes(f"tea{end}té".encode("latin-1"))
     with pytest.raises(InputError, match=f"line {1 if end == chr(13) else 2} is not valid UTF-8"):
-        [*text_lines(file)]
+        [*text_lines(file, returns=True)]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(b'{"title":\r"tea"}\n')  # white space within an object
+    assert [*text_lines(rows)] == [(1, '{"title":\r"tea"}')]
+    assert open_pieces(rows).columns == ["title"]

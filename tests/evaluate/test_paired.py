@@ -6,7 +6,12 @@ from scipy import stats
 
 from telic.errors import InputError
 from telic.evaluate.off_policy import ips
-from telic.evaluate.paired import difference_interval, paired_proportions, paired_t_test
+from telic.evaluate.paired import (
+    difference_interval,
+    interval_of_equals,
+    paired_proportions,
+    paired_t_test,
+)
 from telic.evaluate.repeated_cv import nadeau_bengio, nadeau_bengio_interval, paired_t
 
 
@@ -42,6 +47,12 @@ def test_users_who_all_differ_equally_prove_no_more_than_their_signs(users, b, p
     others = 1 - 0.025 ** (1 / users)
     ends = (1 - others) * result.difference + others * np.array([-1, 1])
     assert wide[2:] == pytest.approx(ends)
+
+
+@pytest.mark.parametrize(("count", "level"), [(0, 0.95), (3, 2.0)])
+def test_equals_are_counted_and_a_level_is_a_share(count, level):
+    with pytest.raises(InputError, match=r"count|level"):
+        interval_of_equals(0.0, count, (0.0, 1.0), level=level)
 
 
 @pytest.mark.parametrize(("users", "share"), [(5, 0.9), (30, 0.98), (100, 0.995)])

@@ -715,6 +715,10 @@ def test_what_a_graph_lacks_is_empty_where_the_schema_has_it(tmp_path):
         assert back.schema == schema
         assert back.nodes["user"].to_pylist() == [{"id": 1, "yob": None}, {"id": 2, "yob": None}]
         assert len(back.nodes["shop"]) == len(back.links["buys"]) == 0
+    odd = to_networkx(network)
+    odd.nodes["user", 1]["YOB"] = 1980
+    with pytest.raises(InputError, match="attribute 'yob' of the schema is no column"):
+        from_networkx(odd, schema=schema)
 
 
 @pytest.mark.parametrize(
@@ -722,7 +726,7 @@ def test_what_a_graph_lacks_is_empty_where_the_schema_has_it(tmp_path):
     [
         ({}, "the network has none"),
         ({"l": ([], [])}, "the network has none"),
-        ({"l": ([""], ["a"])}, "'' is an empty id"),
+        ({"l": ([""], ["a"])}, "'' is an empty name"),
     ],
 )
 def test_an_edge_list_that_would_not_be_read_back_is_not_written(links, message, tmp_path):

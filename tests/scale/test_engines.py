@@ -681,7 +681,27 @@ def test_a_job_is_another_by_what_its_function_reads_around_it(made):
     assert identity(made(2), [1]) != identity(made(3), [1])
     add, also, times = (lambda x: x + 1), (lambda x: x + 1), (lambda x: x * 1)
     assert identity(add, [1]) == identity(also, [1])
-    assert len({identity(f, [1]) for f in (add, times, lambda x: x + 2, lambda x: abs(x))}) == 4
+    others = [lambda x: x + 2, lambda x: abs(x), lambda x: x.real, lambda x: x.imag]
+    others += [lambda x: sum(i * i for i in x), lambda x: sum(i + i for i in x)]
+    others += [lambda x: x in {"tea", "ten"}, lambda x: x in {"tea", "teo"}]
+    assert len({identity(f, [1]) for f in (add, times, *others)}) == 10
+
+
+def test_a_lambda_with_a_set_is_the_same_in_every_process():
+    program = (
+        "from telic.scale.job_folder import identity\n"
+        "print(identity(lambda x: x in {'tea', 'ten', 'teo', 'te'}, [1]))\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(found) == 1
 
 
 def test_a_worker_of_another_version_does_nothing():

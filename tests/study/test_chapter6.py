@@ -317,7 +317,7 @@ def test_in_shuffled_data_practices_are_looked_for_and_groups_recognised(log, fo
         def f1(self, taxonomy, size, core, **options):
             asked.append(options)
             assert "Urology" in core
-            return size / 1000
+            return size / 1000, core
 
     def discovers(mixed, **options):
         moved.append(mixed)

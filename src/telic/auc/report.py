@@ -154,7 +154,8 @@ def page(
                 ["area under the lift chart", found["lift_area"], None],
             ],
             note=f"{found['rows']:,} rows, {found['positives']:,} positives ({label}). The AUC's "
-            "interval is DeLong's; the others resample the rows of each class.",
+            "interval is the wider of DeLong's and Newcombe's; the others resample the rows of "
+            "each class, and are no narrower than Wilson's.",
         )
     )
     roc, recall = curves(positive, scores, seed=seed)

@@ -50,8 +50,8 @@ class Pieces:
     """Names; empty for plain text, whose lines are read as one column ``line``."""
     read: Callable[..., Iterator[pa.Table]]
     """Given names of columns, yields them in pieces, in the file's order. Given a dictionary, too,
-    rows of CSV with too few or too many cells are left out and counted there; without one, the
-    first of them is an error."""
+    rows of CSV with too few or too many cells are left out and counted there, and later rows are
+    numbered without them; without a dictionary the first of them is an error."""
     decimal_comma: bool = False
     """Whether numbers may be written as 1,5: where semicolons separate cells."""
     late: dict[str, int] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def open_pieces(source: str | Place) -> Pieces:
             return _json_lines(path)
         if ending in (".txt", ""):
             with _binary(path) as stream:
-                has_tabs = b"\t" in stream.readline(_BLOCK)
+                has_tabs = b"\t" in stream.readline(_BLOCK).split(b"\r")[0]
             return _delimited(path, "\t") if has_tabs else _lines(path)
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from None
@@ -311,7 +311,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
 def _lines(path: Path) -> Pieces:
     def pieces(wanted: Sequence[str], _: object = None) -> Iterator[pa.Table]:
         held: list[str] = []
-        for _, line in text_lines(path):
+        for _, line in text_lines(path, returns=True):
             if line.strip():
                 held.append(line)
             if len(held) == PIECE:
@@ -323,10 +323,10 @@ def _lines(path: Path) -> Pieces:
     return Pieces(path, [], pieces)
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path, *, returns: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file of UTF-8, numbered from 1; it may be compressed (``.gz``).
 
-    A carriage return alone ends a line, too, as in CSV.
+    With `returns`, a carriage return alone ends a line, too, as in CSV.
     """
     number = 1
     with _binary(path) as stream:
@@ -337,7 +337,8 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                 raise InputError(
                     f"{path}: line {number} is not valid UTF-8. Convert the file to UTF-8."
                 ) from None
-            for line in text.rstrip("\r\n").split("\r"):
+            text = text.rstrip("\r\n")
+            for line in text.split("\r") if returns else [text]:
                 yield number, line
                 number += 1
 

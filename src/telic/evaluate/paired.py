@@ -6,7 +6,7 @@ import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 from numpy.typing import ArrayLike
 
-from telic.errors import InputError
+from telic.errors import InputError, expect_whole
 from telic.evaluate.checked_numbers import checked_level, checked_numbers, refuse_masked
 
 
@@ -98,8 +98,8 @@ def interval_of_equals(
 ) -> tuple[float, float]:
     """Return between what a mean lies of which all items seen are equal.
 
-    If more than a share q = 1 − ((1 − level)/2)^(1/count) of all items were other than `value`, so
-    many equal ones would hardly be seen; and those lie within what an item can be.
+    At this level at most a share q = 1 − ((1 − level)/2)^(1/count) of all items can differ from
+    `value`, and those lie within what an item can be.
 
     Parameters
     ----------
@@ -119,7 +119,8 @@ def interval_of_equals(
     >>> round(low, 3), high
     (0.692, 1.0)
     """
-    others = 1.0 - ((1.0 - level) / 2) ** (1.0 / count)
+    expect_whole(1, count=count)
+    others = 1.0 - ((1.0 - checked_level(level)) / 2) ** (1.0 / count)
     low, high = within
     return value - others * (value - low), value + others * (high - value)
 

@@ -322,7 +322,7 @@ def write_edge_list(network: Network, path: str | Path) -> None:
     (ids,) = (table.column("id").to_pylist() for table in network.nodes.values())
     for text in (*network.links, *ids):
         if isinstance(text, str) and (text != text.strip() or not text):
-            what = "has blanks around it" if text else "is an empty id"
+            what = "has blanks around it" if text else "is an empty name"
             raise InputError(
                 f"{text!r} {what}, which an edge list does not keep. Write a folder or GraphML, or "
                 "rename it."

@@ -63,7 +63,8 @@ def from_networkx(
         between two node types one link each, all in the schema's or the first one's direction.
     schema : Schema, optional
         Default: read off the graph, with exact attributes and growing strengths. What the schema
-        has and the graph lacks is empty: a node type, a link type, an attribute.
+        has and the graph lacks is empty: a node type, a link type, an attribute. A node type with
+        attributes that the schema lacks must have all those that it has.
     link : str
     duplicates : {"raise", "sum"}
     """
@@ -115,8 +116,9 @@ def from_networkx(
         links.setdefault(missing.name, ([], [], []))
     for kind, attributes in schema.nodes.items():
         table = tables.setdefault(kind, {"id": pa.array([], pa.string())})
-        for name in attributes:
-            table.setdefault(name, pa.nulls(len(table["id"]), pa.int64()))
+        if table.keys() <= {"id", *attributes}:  # else one may be misspelled
+            for name in attributes:
+                table.setdefault(name, pa.nulls(len(table["id"]), pa.int64()))
     return network_from_arrays(schema, tables, links, duplicates=duplicates)
 
 

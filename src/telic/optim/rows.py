@@ -145,8 +145,9 @@ def _rows_add(rows, begin, end, scales, out):
         while i + 4 <= end:  # out is read and written once for four rows
             w, x, y, z = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
             a, b, c, d = scales[i], scales[i + 1], scales[i + 2], scales[i + 3]
-            for k in range(out.size):
-                out[k] += a * w[k] + b * x[k] + c * y[k] + d * z[k]
+            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
+                for k in range(out.size):
+                    out[k] += a * w[k] + b * x[k] + c * y[k] + d * z[k]
             i += 4
         add_each(rows, i, end, scales, out)
 

@@ -88,6 +88,10 @@ def _alone_in(folder: Place) -> Iterator[None]:
             raise busy from None
         except OSError:  # a file system without locks
             pass
+        if not (folder / JOB).exists() or not os.path.samestat(
+            os.fstat(held.fileno()), os.stat(folder / JOB)
+        ):
+            raise busy  # which has ended meanwhile, and removed what this one has locked
         yield
 
 
@@ -189,15 +193,23 @@ def _bound(function: Callable[..., Any]) -> Iterator[Any]:
     Of one without a name of its own, also what it does.
     """
     if getattr(function, "__name__", "") == "<lambda>":
-        code = function.__code__
-        constants = [value for value in code.co_consts if not inspect.iscode(value)]
-        yield from (code.co_code, code.co_names, str(constants))
+        yield from _instructions(function.__code__)
     for name in ("__defaults__", "__kwdefaults__"):
         if defaults := getattr(function, name, None):
             yield defaults
     for cell in getattr(function, "__closure__", None) or ():
         with suppress(ValueError):  # one that has no value yet
             yield cell.cell_contents
+
+
+def _instructions(code: Any) -> Iterator[Any]:
+    """Yield what code does, in words that are the same in every process."""
+    yield from (code.co_code, code.co_names)
+    for value in code.co_consts:
+        if inspect.iscode(value):
+            yield from _instructions(value)
+        else:  # a set has no order of its own
+            yield sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def open_folder(folder: Place, job: str, function: str, pieces: int = 0) -> None:

@@ -109,6 +109,17 @@ def test_a_specialty_larger_than_all_who_declare_codes_is_recognised_without_its
     assert facts["shuffled_f1"] is None
 
 
+def test_a_control_beside_fewer_codes_is_said(small, monkeypatch):
+    log, users = small
+    found = Discovery("residuals", [specialty(users)], np.full(len(log.users), -1))
+    monkeypatch.setattr(Shuffled, "f1", lambda self, taxonomy, size, core, **how: (0.5, core[1:]))
+    recognised, notes = recognise_found(log, found, methods=("Naive",))
+    (one,) = recognised.values()
+    assert one.shuffled_f1 == 0.5
+    core = len(one.classes) - 1
+    assert f"in shuffled data told from {core - 1} of the {core} codes at times" in notes[-1]
+
+
 def test_shuffling_moves_every_access_and_loses_none(log):
     mixed = shuffle(log, n_topics=5)
     own, moved = log.user_diagnosis(), mixed.counts

@@ -171,15 +171,15 @@ class OnlineAUC(LinearAUC):
         x : dict of str to number
         y : bool, 0 or 1, −1 or 1
         """
+        numbers = _numbers("learn_one", x)
+        if y not in (-1, 0, 1):
+            raise InputError(f"learn_one: label {y!r}, expected True or False, 0 or 1, −1 or 1.")
         if not hasattr(self, "feature_index_"):
             if hasattr(self, "_state"):
                 raise InputError("learn_one: this estimator already learns from arrays.")
             self.feature_index_: dict[str, int] = {}
             self.classes_ = np.array([False, True])
             self._begin(8)
-        if y not in (-1, 0, 1):
-            raise InputError(f"learn_one: label {y!r}, expected True or False, 0 or 1, −1 or 1.")
-        numbers = _numbers("learn_one", x)
         for name in numbers:
             self.feature_index_.setdefault(name, len(self.feature_index_))
         if len(self.feature_index_) > self._state["w"].size:

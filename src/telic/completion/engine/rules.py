@@ -178,7 +178,7 @@ def _read(
     try:
         return kind(tuple(map(rule, lines)))
     except InputError:
-        for number, line in text_lines(Path(path)):
+        for number, line in text_lines(Path(path), returns=True):
             try:
                 kind((rule(line),) if line.strip() else ())
             except InputError as error:

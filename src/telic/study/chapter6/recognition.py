@@ -105,7 +105,7 @@ def shuffled_clusters(
     )
     core = present_core(log.taxonomy)
     scores = {
-        size: mixed.f1(log.taxonomy, size, core, method="SVM", pipeline=pipeline, seed=seed)
+        size: mixed.f1(log.taxonomy, size, core, method="SVM", pipeline=pipeline, seed=seed)[0]
         for size in (20, 50, 100, 200, 400)
     }
     return {"f1": scores, "found": sum(len(one.users) for one in concentrated.specialties)}
