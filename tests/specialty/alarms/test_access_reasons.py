@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,6 @@ def test_words_say_what_was_found(hospital, found):
     a = np.flatnonzero(practised)[0]
     one = found.specialties[found.cluster[log.access_user[a]]]
     assert f"mostly sees patients of {one.listed_code or one.name}" in why.words(log, found, a)
+    small = replace(found, specialties=[replace(s, users=s.users[:9]) for s in found.specialties])
+    hidden = why.words(log, small, a, hide_small=True)
+    assert "mostly sees patients of a specialty of fewer than 11 users, and such with" in hidden

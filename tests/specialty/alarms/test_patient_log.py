@@ -10,7 +10,7 @@ from telic.errors import InputError
 from telic.simulate.hospital import simulate_hospital
 from telic.specialty.alarms.access_reasons import NO_REASON, find_reasons
 from telic.specialty.alarms.patient_log import LACKING, NOT_JUDGED, patient_log
-from telic.specialty.discovery.result import Discovery
+from telic.specialty.discovery.result import Discovery, Specialty
 from telic.specialty.log.log_files import read_log
 from telic.specialty.pseudonyms import Pseudonyms
 
@@ -82,6 +82,20 @@ def test_users_can_stand_under_pseudonyms(folder, judged):
     patient = str(judged[0].patients[0])
     own = patient_log(folder, *judged, patient, pseudonyms=Pseudonyms())
     assert not {one["user"] for one in own.rows} & set(judged[0].users)
+
+
+@pytest.mark.parametrize(("users", "named"), [(10, False), (11, True)])
+def test_under_pseudonyms_what_few_practise_is_not_named(folder, judged, users, named):
+    log, _, why = judged
+    few = Specialty("of few", None, None, np.arange(users), [], None, None, None)
+    found = Discovery("residuals", [few], np.zeros(len(log.users), int))
+    own, open_ = (
+        patient_log(folder, log, found, why, str(log.patients[0]), pseudonyms=given)
+        for given in (Pseudonyms(), None)
+    )
+    said = "of few" if named else "a specialty of fewer than 11 users"
+    assert {one["practised"] for one in own.rows} == {said}
+    assert {one["practised"] for one in open_.rows} == {"of few"}
 
 
 def test_a_patient_whom_nobody_opened_is_said(folder, judged):

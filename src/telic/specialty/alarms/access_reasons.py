@@ -38,8 +38,10 @@ class Reasons:
         """Accesses that have a reason."""
         return self.kind > 0
 
-    def words(self, log: AccessLog, discovery: Discovery, access: int) -> str:
-        """Say the reason of an access in plain words."""
+    def words(
+        self, log: AccessLog, discovery: Discovery, access: int, *, hide_small: bool = False
+    ) -> str:
+        """Say the reason of an access in plain words, which need not name a small specialty."""
         kind, user = KINDS[self.kind[access]], log.access_user[access]
         if kind == "none":
             return NO_REASON
@@ -50,7 +52,7 @@ class Reasons:
                 parts.append(f"is of {log.taxonomy[user]}, where patients with {seen} are seen")
             else:
                 one = discovery.specialties[discovery.cluster[user]]
-                practice = one.listed_code or one.name
+                practice = one.called(hide_small=hide_small)
                 parts.append(f"mostly sees patients of {practice}, and such with {seen}")
         return "; ".join(parts)
 

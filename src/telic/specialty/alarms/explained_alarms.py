@@ -15,11 +15,10 @@ import scipy  # its parts load when they are used: they take seconds
 from telic.errors import expect_one_of
 from telic.specialty.alarms.colleagues import Care, treated
 from telic.specialty.alarms.diagnosis_lifts import COVERED, coverage_of
-from telic.specialty.discovery.result import Discovery, Specialty
+from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
 from telic.specialty.pseudonyms import Pseudonyms
-from telic.specialty.small_cells import SMALL_CELL
 
 DECLARED = "the declared specialty covers a diagnosis"
 COLLEAGUES = "people whom the user works with opened the same record"
@@ -175,7 +174,7 @@ def lines(
             "user": pseudonyms(user) if pseudonyms else user,
             "at": str(np.datetime64(int(log.access_at[a]), "us")) + "Z",
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
-            "practised": _name(found, hide_small=pseudonyms is not None) if found else None,
+            "practised": found.called(hide_small=pseudonyms is not None) if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
             "status": "explained" if status else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
@@ -187,9 +186,3 @@ def lines(
             else "neither the declared nor a de facto specialty covers a diagnosis",
             "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
         }
-
-
-def _name(specialty: Specialty, *, hide_small: bool) -> str:
-    if hide_small and len(specialty.users) < SMALL_CELL:
-        return f"a specialty of fewer than {SMALL_CELL} users"
-    return specialty.listed_code or specialty.name

@@ -126,7 +126,8 @@ def patient_log(
     origin : str, optional
         The system that the data come from, if all are from one.
     pseudonyms : Pseudonyms, optional
-        Instead of the users' ids, where a restriction under Article 9(3) demands it.
+        Instead of the users' ids, where a restriction under Article 9(3) demands it; what a user
+        practises is not named then where few do.
 
     Raises
     ------
@@ -151,7 +152,7 @@ def patient_log(
         ): int(a)
         for a in mine
     }
-    rows = []
+    rows, hide_small = [], pseudonyms is not None
     for row, user, encounter, at in zip(
         table["row"].to_pylist(),
         table["user"].to_pylist(),
@@ -170,11 +171,13 @@ def patient_log(
                 "at": str(np.datetime64(at, "us")) + "Z",
                 "user": pseudonyms(user) if pseudonyms else user,
                 "declared": str(log.taxonomy[u]) or None,
-                "practised": (one.listed_code or one.name) if one else None,
+                "practised": one.called(hide_small=hide_small) if one else None,
                 "encounter": encounter,
                 "diagnoses": [log.label(str(log.codes[d])) for d in codes],
                 "origin": origin,
-                "reason": NOT_JUDGED if a is None else found.words(log, discovery, a),
+                "reason": NOT_JUDGED
+                if a is None
+                else found.words(log, discovery, a, hide_small=hide_small),
             }
         )
     lacking = LACKING | lacks_of(folder)

@@ -39,6 +39,12 @@ class Specialty:
     evidence: Evidence | None = None
     """None if it was read from a file that does not tell."""
 
+    def called(self, *, hide_small: bool = False) -> str:
+        """Return the code that names it, else its own name; or that it is too small to be named."""
+        if hide_small and len(self.users) < SMALL_CELL:
+            return f"a specialty of fewer than {SMALL_CELL} users"
+        return self.listed_code or self.name
+
     def as_json(self, label: Callable[[str], str] | None = None) -> dict[str, Any]:
         """Return the machine-readable form, without its users; `label` names categories in it."""
 
