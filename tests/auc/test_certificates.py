@@ -26,7 +26,8 @@ from telic.auc import (
     UniExp,
 )
 from telic.auc.methods import pairwise as pairwise_module
-from telic.auc.methods.pairwise import SMOOTHING, hinge, smoothed_hinge_sums
+from telic.auc.methods.pairwise import SMOOTHING
+from telic.auc.methods.pairwise_sums import hinge, smoothed_hinge_sums
 from telic.auc.optimality_bound import EPS, ball_gap, certified, scores_at, slope_at, slope_of
 from telic.errors import InputError
 

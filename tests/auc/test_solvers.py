@@ -18,11 +18,9 @@ from telic.auc.methods.pairwise import (
     _draw_pairs,
     _newton,
     _of_all_pairs,
-    hinge,
     pairwise,
-    smoothed_hinge_sums,
-    squared_hinge_sums,
 )
+from telic.auc.methods.pairwise_sums import hinge, smoothed_hinge_sums, squared_hinge_sums
 from telic.auc.methods.spam import centred, spam, spam_pass
 from telic.auc.methods.spdam import _pass, spdam
 from telic.auc.methods.vrspam import _l2_stage, _net_stage, vrspam

@@ -1,11 +1,14 @@
 """What commands say of a job that ran in pieces, and where the pieces may lie."""
 
+import errno
+import shutil
 import sys
 
 import pytest
 
 from telic import cli
 from telic.cli.jobs import Job, tell_job
+from telic.errors import InputError
 from telic.scale import JobReport, Local, TaskReport
 from telic.scale.job_folder import working_folder
 
@@ -105,6 +108,28 @@ def test_two_commands_at_once_do_not_share_a_folder_of_pieces(telic, tmp_path):
         assert folder.is_dir()
         assert telic("privacy risk net --work other")[0] == 0
     assert telic("privacy risk net")[0] == 0  # that one has ended
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_folder_that_another_command_removes_meanwhile_is_none(tmp_path, monkeypatch, again):
+    def removed(file, how):
+        shutil.rmtree(tmp_path / "job")
+        if again:  # and a third command has made anew
+            (tmp_path / "job").mkdir()
+            (tmp_path / "job" / "job.json").write_text("{}")
+
+    monkeypatch.setattr("fcntl.flock", removed)
+    with pytest.raises(InputError, match="works in it"), working_folder("box", tmp_path / "job"):
+        pass
+
+
+def test_a_file_system_without_locks_is_worked_on(tmp_path, monkeypatch):
+    def none(file, how):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    with working_folder("box", tmp_path / "job") as folder:
+        assert folder == tmp_path / "job"
 
 
 def test_all_runs_of_one_function_are_said_together(tmp_path):

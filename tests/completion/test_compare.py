@@ -116,6 +116,8 @@ def test_users_are_the_unit(tmp_path):
     sure = next(row for row in found.rows() if row["measure"] == "success at 2")
     assert (sure["a_low"], sure["a_high"]) == (pytest.approx(0.025**0.5), 1)
     assert (sure["low"], sure["high"]) == pytest.approx((0.025**0.5 - 1, 1 - 0.025**0.5))
+    keys = found.rows()[-1]  # of a count nobody knows the most that it can be
+    assert keys["a_low"] == keys["a_high"] == keys["a"] == 2
     few = compare_completers(log, a, b, show=2)
     assert [each.name for each in few.measures] == [*list(means)[:3], "keystrokes"]
 

@@ -10,7 +10,7 @@ import socket
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -77,21 +77,19 @@ def _alone_in(folder: Place) -> Iterator[None]:
     busy = InputError(
         f"{folder}: another command works in it. Wait for its end, or name another folder (--work)."
     )
-    try:
-        held = (folder / JOB).open(encoding="utf-8")
-    except FileNotFoundError:  # the other one has just removed it
-        raise busy from None
-    with held:
+    mark, there = folder / JOB, True
+    with ExitStack() as held:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise busy from None
+            file = held.enter_context(mark.open(encoding="utf-8"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other one may have ended meanwhile, and removed what this one has locked.
+            there = os.path.samestat(os.fstat(file.fileno()), mark.stat())
+        except (BlockingIOError, FileNotFoundError):
+            there = False
         except OSError:  # a file system without locks
             pass
-        if not (folder / JOB).exists() or not os.path.samestat(
-            os.fstat(held.fileno()), os.stat(folder / JOB)
-        ):
-            raise busy  # which has ended meanwhile, and removed what this one has locked
+        if not there:
+            raise busy
         yield
 
 

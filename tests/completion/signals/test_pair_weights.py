@@ -294,6 +294,9 @@ def test_without_pairs_nothing_is_added():
 
 def test_a_gain_of_few_users_is_not_certain():
     unit = np.repeat(np.arange(4), 50)
+    alike = Worth.of(np.full(200, 0.5), np.full(200, 0.5), unit)
+    assert "+0.00 points" in alike.said
+    assert "(+0.00 to +0.00)" not in alike.said  # users seen were alike; others need not be
     worth = Worth.of(np.full(200, 0.5), np.full(200, 0.4), unit)
     assert not worth.certain
     assert worth.gain == pytest.approx(0.1)

@@ -11,10 +11,12 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from telic.auc.drawn_rows import Matrix
+from telic.auc.methods.pairwise_ranges import in_range, in_rounded_ranges, row_losses
+from telic.auc.methods.pairwise_sums import Sums, smoothed_hinge_sums, squared_hinge_sums
 from telic.auc.objective import Callback, Solution
 from telic.auc.optimality_bound import EPS, rounding_share, scores_at, slope_of, small
 from telic.errors import InputError, expect_at_least, expect_one_of
@@ -26,96 +28,6 @@ SMOOTHING = (0.1, 0.01, 0.001)
 """Widths of the rounded corners of hinges and ranges, one minimisation after the other."""
 ENOUGH = 1e-5
 """Relative gap at which a partial range may stop: what its rounding hides is more."""
-ROUNDS = 20
-"""Times at most that positives are chosen by the chosen negatives, and these by those."""
-
-Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def squared_hinge_sums(
-    high: np.ndarray,
-    low: np.ndarray,
-    margin: float,
-    high_weight: np.ndarray | None = None,
-    low_weight: np.ndarray | None = None,
-) -> Sums:
-    """Sum over low_j of max(0, margin − (high_i − low_j))², for each high_i; two gradients of all.
-
-    Each element needs only weight, sum and sum of squares of the others that violate the margin
-    with it. Both arrays ascend: binary search is many times faster with ordered needles.
-
-    Examples
-    --------
-    >>> value, of_high, of_low = squared_hinge_sums(np.array([1.0]), np.array([-3.0, 0.5]), 1.0)
-    >>> value, of_high, of_low
-    (array([0.25]), array([-1.]), array([-0.,  1.]))
-    """
-    mine, theirs = _counted(high, high_weight), _counted(low, low_weight)
-    # Negatives above high_i − margin violate, and so do positives below low_j + margin.
-    first = np.searchsorted(low, high - margin, side="right")
-    count = _sums_from(theirs)[first]
-    above, above_square = _sums_from(theirs * low)[first], _sums_from(theirs * low**2)[first]
-    short = margin - high
-    value = mine * (count * short**2 + 2 * short * above + above_square)
-    of_high = -2 * mine * (count * short + above)
-    last = np.searchsorted(high, low + margin, side="left")
-    count, below = _sums_to(mine)[last], _sums_to(mine * high)[last]
-    of_low = 2 * theirs * (count * (margin + low) - below)
-    return value, of_high, of_low
-
-
-def _counted(scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Weights of scores, or ones, as exact as the scores are."""
-    return np.ones_like(scores) if weight is None else weight.astype(scores.dtype)
-
-
-def _sums_from(values: np.ndarray) -> np.ndarray:
-    """Sum of the values from each position to the end, and 0 after it."""
-    return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
-
-
-def _sums_to(values: np.ndarray) -> np.ndarray:
-    """Sum of the values before each position, and of all of them."""
-    return np.concatenate([[0.0], np.cumsum(values)])
-
-
-def smoothed_hinge_sums(
-    high: np.ndarray,
-    low: np.ndarray,
-    corner: float,
-    high_weight: np.ndarray | None = None,
-    low_weight: np.ndarray | None = None,
-) -> Sums:
-    """As `squared_hinge_sums` for the hinge, its corner rounded over a width of `corner`.
-
-    At most the number of pairs times corner/2 below the hinge: a margin m below 1 costs
-    (1 − m)²/(2·corner) in the corner, and 1 − m − corner/2 below it.
-    """
-    mine, theirs = _counted(high, high_weight), _counted(low, low_weight)
-    # In the corner are the negatives from the first to before the second place, then the line.
-    corners = [np.searchsorted(low, high - 1.0 + off, side="right") for off in (0.0, corner)]
-    count, above, square = (_sums_from(theirs * power) for power in (1.0, low, low**2))
-    short = 1.0 - high
-    first, then = corners
-    inside, near = count[first] - count[then], above[first] - above[then]
-    squares = np.maximum(inside * short**2 + 2 * short * near + (square[first] - square[then]), 0.0)
-    line = count[then] * (short - corner / 2) + above[then]
-    value = mine * (squares / (2 * corner) + line)
-    of_high = -mine * ((inside * short + near) / corner + count[then])
-    last = np.searchsorted(high, low + 1.0, side="left")
-    then = np.searchsorted(high, low + 1.0 - corner, side="left")
-    count, below = _sums_to(mine), _sums_to(mine * high)
-    inside, near = count[last] - count[then], below[last] - below[then]
-    of_low = theirs * ((inside * (1.0 + low) - near) / corner + count[then])
-    return value, of_high, of_low
-
-
-def hinge(high: np.ndarray, low: np.ndarray) -> float:
-    """Mean of max(0, 1 − (high_i − low_j)) over all pairs."""
-    low = np.sort(low)
-    first = np.searchsorted(low, high - 1, side="right")
-    total = ((1 - high) * (low.size - first) + _sums_from(low)[first]).sum()
-    return float(total / (high.size * low.size))
 
 
 def pairwise(
@@ -284,11 +196,11 @@ def _of_all_pairs(
     )
     lowered = 0.0
     if exact or fpr[0] > 0:
-        positives, high = _in_range(positives, counts, min_tpr, 1.0)
-        negatives, low = _in_range(negatives, counts, *fpr)
+        positives, high = in_range(positives, counts, min_tpr, 1.0)
+        negatives, low = in_range(negatives, counts, *fpr)
     else:
-        high, low, lowered = _in_rounded_ranges(
-            partial(_row_losses, sums, scores[positives], scores[negatives]),
+        high, low, lowered = in_rounded_ranges(
+            partial(row_losses, sums, scores[positives], scores[negatives]),
             (counts[positives] / counts[positives].sum(), 1.0 - min_tpr),
             (counts[negatives] / counts[negatives].sum(), fpr[1]),
             corner,
@@ -301,69 +213,6 @@ def _of_all_pairs(
     slopes = np.zeros(scores.size)
     slopes[positives], slopes[negatives] = of_high, of_low
     return float(value.sum()) - lowered, slopes
-
-
-def _row_losses(
-    sums: Callable[..., Sums],
-    high: np.ndarray,
-    low: np.ndarray,
-    high_weight: np.ndarray | None = None,
-    low_weight: np.ndarray | None = None,
-) -> np.ndarray:
-    """Mean loss of each positive with negatives of these weights; or the other way round."""
-    if high_weight is None:
-        return sums(high, low, low_weight=low_weight)[0]
-    # Margins stay what they are where classes and signs change places.
-    return sums(-low[::-1], -high[::-1], low_weight=high_weight[::-1])[0][::-1]
-
-
-def _in_rounded_ranges(
-    row_losses: Callable[..., np.ndarray],
-    high: tuple[np.ndarray, float],
-    low: tuple[np.ndarray, float],
-    corner: float,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Weights of positives and negatives in their ranges, and by how much rounding lowers the mean.
-
-    `high` and `low` hold the share of each row in its class, and the share of them that counts.
-    """
-    weights, lowered = [high[0], low[0]], [0.0, 0.0]
-    for _ in range(ROUNDS):
-        before = weights.copy()
-        if low[1] < 1:
-            losses = row_losses(high_weight=weights[0])
-            weights[1], lowered[1] = _in_rounded_range(losses, *low, corner)
-        if high[1] < 1:
-            losses = row_losses(low_weight=weights[1])
-            weights[0], lowered[0] = _in_rounded_range(losses, *high, corner)
-        moved = (np.abs(new - old).sum() for new, old in zip(weights, before, strict=True))
-        if high[1] == 1 or low[1] == 1 or sum(moved) < 1e-12:
-            break
-    return weights[0], weights[1], sum(lowered)
-
-
-def _in_rounded_range(
-    losses: np.ndarray, share: np.ndarray, rate: float, corner: float
-) -> tuple[np.ndarray, float]:
-    """Weights of the rows of largest loss, and by how much rounding lowers their mean loss.
-
-    Of all weights a with 0 ≤ a_j ≤ share_j/rate and Σ a_j = 1, those that maximise
-    Σ a_j·losses_j − corner·rate/2·Σ a_j²/share_j: rows are part of the range by how far their loss
-    is above a level, in full from one corner's width on.
-    """
-    most = float(losses.max())
-    if share.sum() <= rate or not np.isfinite(most):
-        return share, 0.0
-
-    def part_above(level: float) -> np.ndarray:
-        return np.clip((losses - level) / corner, 0.0, 1.0)
-
-    # Far below all of them, so that rounding does not keep large losses from being above.
-    least = float(losses.min()) - corner - 1e-9 * most
-    level = brentq(lambda at: share @ part_above(at) - rate, least, most, xtol=1e-15, rtol=1e-15)
-    part = part_above(level)
-    # Where losses are so large that a corner's width is rounding, no weight exceeds its bound.
-    return share * part / max(share @ part, rate), float(corner / (2 * rate) * (share @ part**2))
 
 
 class _Objective:
@@ -447,27 +296,6 @@ def _descend(
         if stopped:
             break
     return w, stopped, found.status == 1
-
-
-def _in_range(
-    rows: np.ndarray, counts: np.ndarray, start: float, stop: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Keep a class's rows, in the order of their scores, within rates counted from the highest.
-
-    Returns
-    -------
-    rows : ndarray
-    share : ndarray
-        What part of the range is theirs; the rows at its ends are in it in part.
-    """
-    if (start, stop) == (0.0, 1.0):
-        return rows, counts[rows] / counts[rows].sum()
-    ends = np.cumsum(counts[rows][::-1])[::-1]
-    ends /= ends[0]
-    begins = np.r_[ends[1:], 0.0]
-    inside = np.clip(np.minimum(ends, stop) - np.maximum(begins, start), 0.0, None)
-    kept = inside > 0
-    return rows[kept], inside[kept] / inside[kept].sum()
 
 
 def _newton(

@@ -204,10 +204,10 @@ def _sources(
         path = str(place(name))  # a worker has a working folder of its own
         if not name.endswith(".parquet"):
             skipped: dict[str, int] = {}
-            read = open_pieces(name).read
-            some = list(shape.roles.values())[:1], skipped if on_bad_row == "skip" else None
-            rows = next((len(piece) for piece in read(*some) if len(piece)), 0)
-            refuse_empty(name, rows, skipped, "submission")
+            pieces = open_pieces(name).read(
+                list(shape.roles.values())[:1], skipped if on_bad_row == "skip" else None
+            )
+            refuse_empty(name, len(next(filter(len, pieces), ())), skipped, "submission")
             task = partial(to_parquet, shape, on_bad_row)
             log = WholeFile(path, state_of(place(name)))  # a log that changed is another job
             copied = executor.map(task, [log], out=work / f"copied-{number}", ending=".parquet")
