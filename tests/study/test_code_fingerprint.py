@@ -1,6 +1,7 @@
 """A fingerprint follows code and settings, and nothing else."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -63,3 +64,24 @@ def test_settings_and_functions_count(package):
         return 2
 
     assert fingerprint(one) != fingerprint(two)
+
+
+def test_a_script_that_runs_counts_with_what_it_imports(package):
+    script = package.parent / "script.py"
+    script.write_text(
+        "from telic.study.code_fingerprint import fingerprint\n"
+        "from sample_package import second\n"
+        "class Model:\n    RATE = second.RATE\n"
+        "print(fingerprint(Model, package='sample_package'))\n"
+    )
+
+    def printed():
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    first = printed()
+    assert printed() == first
+    rewrite(package / "second.py", "RATE = 1", "RATE = 2")
+    second = printed()
+    rewrite(script, "    RATE = second.RATE", "    RATE = -second.RATE")
+    assert len({first, second, printed()}) == 3

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import inspect
 import json
+import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache
@@ -54,12 +55,20 @@ def _modules(first: str, package: str) -> dict[str, str]:
     waiting = [first]
     while waiting:
         name = waiting.pop()
-        spec = find_spec(name)
-        if name in found or spec is None or spec.origin is None:
+        file = None if name in found else _file(name)
+        if file is None:
             continue
-        found[name], imports = _parsed(spec.origin)
+        found[name], imports = _parsed(file)
         waiting += [other for other in imports if other.startswith(f"{package}.")]
     return found
+
+
+def _file(name: str) -> str | None:
+    """Where a module is written; a script that runs is loaded, and cannot be found by its name."""
+    if name in sys.modules:
+        return getattr(sys.modules[name], "__file__", None)
+    spec = find_spec(name)
+    return None if spec is None else spec.origin
 
 
 @cache
