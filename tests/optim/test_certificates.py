@@ -373,7 +373,7 @@ def test_where_the_intercepts_rounding_costs_more_than_the_tolerance_it_is_said(
     """The tolerance is relative to what an intercept leaves, however far the targets are from 0."""
     rng = np.random.default_rng(0)
     x = np.arange(40.0)
-    y, far = x + rng.normal(size=40) + level, (1e15 + 2 * x)[:, None]
+    y, far = x + rng.normal(size=40) + level, (1e16 + 2 * x)[:, None]
     with pytest.warns(ConvergenceWarning, match="rounding of the intercept"):
         found = minimize(far, y, loss="squared", l2=1e-9, fit_intercept=True, tol=1e-6)
     assert found.gap > 1e-6 * y.var() / 2
