@@ -11,7 +11,7 @@ from telic.optim.loop import Iterate
 from telic.optim.method_facts import Method
 from telic.optim.methods.gram_descent import add_two, minimise
 from telic.optim.methods.line_search import backtrack
-from telic.optim.methods.sampled_gram import sampled, weighted_gram
+from telic.optim.methods.sampled_gram import sampled, weighted_diagonal, weighted_gram
 from telic.optim.problem import Problem
 
 LARGEST_D = 4096
@@ -26,6 +26,20 @@ _STUCK = 0.5
 """The same where it already was of all rows: then its curvatures only have aged."""
 _MEMORY = 20
 """Steps that the Cholesky model remembers."""
+_PASS = {True: 16.0, False: 10.0}
+"""Features whose matrix of dense rows costs as much as a pass, by whether the loss is squared."""
+_STEP = 8
+"""Rows, times the features, whose pass costs as much as the minimum of a model that has learned."""
+_WORTH = 7.0
+"""Steps that a matrix must cost for its diagonal to be tried before it."""
+_GLANCE = 8, 256
+"""Rows that are looked at before that: one of so many, and how many at least."""
+_BENT = 2.0
+"""How many times as much as the diagonal says the loss may bend along a step for it to decrease."""
+_FAR = 1e-7
+"""Share of the first step's promise at which the steps are expected to end."""
+_TREADING = 0.9
+"""Share of the last step's promise above which a diagonal leads nowhere."""
 
 
 def gram(
@@ -42,6 +56,10 @@ def gram(
     times as many rows at their latest curvatures, when a step promises more than three tenths of
     what the one before did. With an intercept it is centred: features far from zero slow nothing.
 
+    Where the first matrix would cost many passes over dense rows, its diagonal is tried before it,
+    and learns in the same way: features that hardly depend on each other need no matrix. `_Trial`
+    says when to begin and when to end that.
+
     Under λ₂ alone the model is minimised by a Cholesky factor, otherwise by coordinate descent,
     with a factor for the coordinates in use where descent takes long (`gram_descent.minimise`).
     Groups are handled as blocks, by proximal gradient steps with the block's own Lipschitz
@@ -57,8 +75,9 @@ def gram(
     n, d = problem.design.n, problem.design.d
     if d > LARGEST_D:
         raise InputError(f"gram keeps {d}² numbers. Use prox_newton or auto.")
-    exact = problem.loss.code == 0
-    rows = n if exact else min(n, _ROWS * d)
+    squared = problem.loss.code == 0
+    rows = n if squared else min(n, _ROWS * d)
+    trial = _Trial.before(problem, rows)
     model: _Descent | _Cholesky | None = None
     z, a = problem.predict(coef, intercept), np.empty(n)
     before = move = target = coef
@@ -68,26 +87,36 @@ def gram(
         intercept, risk = problem.settle(z, intercept, risk)
         problem.slopes(z, out=a)
         gradient = problem.back(a)
-        # Zeros are seldom the answer, and for squared loss the next step is.
-        if model is not None or not exact or coef.any():
+        # Zeros are seldom the answer, and for squared loss the next step often is.
+        if model is not None or not squared or coef.any():
             other = yield Iterate(coef, intercept, spent, z, a, gradient, risk)
             spent = 0
             if other is not None:
-                # A Cholesky factor is a model of smooth problems only.
-                model = model if other.is_smooth == problem.is_smooth else None
+                # A Cholesky factor is a model of smooth problems only, a matrix one of them all.
+                if trial is not None or other.is_smooth != problem.is_smooth:
+                    model = trial = None
                 problem, last = other, np.inf
                 if model is not None:
                     model.take(problem)
         spent += n
         slope_b = a.sum() if problem.fit_intercept else 0.0
         if model is not None:
-            if not exact and step > 0.0:
+            if not model.exact and step > 0.0:
                 model.learn(step * move, gradient - before)
             target, promised = _minimum(problem, model, coef, gradient)
-        if model is None or step == 0.0 or not (exact or promised <= slow * last):
+            if trial is not None and not trial.pays(step, promised, last):
+                model = None
+        elif trial is not None:
+            model = _begun(problem, coef, z, gradient)
+            spent += n
+            if model is not None:
+                target, promised = _minimum(problem, model, coef, gradient)
+        enough = model is not None and (model.exact or trial is not None or promised <= slow * last)
+        if model is None or step == 0.0 or not enough:
             # A factor that does not even decrease the objective is rounding.
             known = type(model) if model is not None and step > 0.0 else _Descent
             model = (_Cholesky if model is None and problem.is_smooth else known)(problem)
+            trial = None
             part, some = sampled(problem, rows)
             # The slopes are done with: their array takes the curvatures, then the move's.
             model.form(part, part.curvatures(np.ascontiguousarray(z[some]), out=a[: part.design.n]))
@@ -112,17 +141,56 @@ def gram(
 METHOD = Method("gram", gram, random=False, resumes=True, offsets=True)
 
 
+class _Trial:
+    """Whether steps without a matrix cost less than the matrix and the steps with it would.
+
+    The diagonal is not worth another step if a full one does not decrease the objective enough, as
+    where features resemble each other, if its steps come to nothing, or if at the rate so far more
+    of them are left than cost as much as a matrix.
+    """
+
+    def __init__(self, price: float) -> None:
+        self.price, self.steps, self.first = price, 0, 0.0
+
+    @classmethod
+    def before(cls, problem: Problem, rows: int) -> "_Trial | None":
+        """Return a trial if the matrix of so many rows costs as much as several steps."""
+        n, d = problem.design.n, problem.design.d
+        price = d / _PASS[problem.loss.code == 0] * rows / (n + _STEP * d)
+        return None if problem.design.is_sparse or price < _WORTH else cls(price)
+
+    def pays(self, step: float, promised: float, last: float) -> bool:
+        """Say whether to take one more step, which promises so much, after one that did `last`."""
+        self.first = self.first or last
+        self.steps += 1
+        if step < 1.0 or not 0.0 < promised < _TREADING * last:
+            return False
+        rate = np.log(self.first / promised) / self.steps
+        return bool(np.log(promised / (_FAR * self.first)) <= self.price * rate)
+
+
 class _Model:
     """A quadratic model of the loss in the features, with the intercept at its best."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         d = problem.design.d
-        self.matrix, self.means, self.weight = np.empty((d, d)), np.zeros(d), 1.0
+        self.diagonal, self.means, self.weight = np.zeros(d), np.zeros(d), 1.0
+        self.matrix = np.empty((0, 0))
+        self.formed = self.exact = False
+        """Whether the matrix is of rows, and whether there is nothing that it could learn."""
+
+    def begin(self, part: Problem, curvatures: np.ndarray) -> None:
+        """Take the curvatures of the rows of a part of the problem, each feature by itself."""
+        self.diagonal, self.means, self.weight = weighted_diagonal(part, curvatures)
+        self.formed = self.exact = False
 
     def form(self, part: Problem, curvatures: np.ndarray) -> None:
         """Take the curvatures of the rows of a part of the problem."""
+        self.matrix = np.empty((part.design.d, part.design.d))
         self.means, self.weight = weighted_gram(part, curvatures, self.matrix)
+        self.diagonal = self.matrix.diagonal().copy()
+        self.formed, self.exact = True, part.loss.code == 0
 
     def take(self, problem: Problem) -> None:
         """Go on with another penalty."""
@@ -131,6 +199,11 @@ class _Model:
 
 class _Descent(_Model):
     """By coordinate descent, or descent by blocks."""
+
+    def begin(self, part: Problem, curvatures: np.ndarray) -> None:
+        """Take the curvatures, into a matrix that will learn the rest."""
+        super().begin(part, curvatures)
+        self.matrix = np.diag(self.diagonal)
 
     def learn(self, move: np.ndarray, change: np.ndarray) -> None:
         """Update the matrix by the rule of BFGS, which keeps it positive."""
@@ -143,7 +216,7 @@ class _Descent(_Model):
         """Coefficients at which the model, with the penalty, is nearly least."""
         target, slope = coef.copy(), gradient.copy()
         # An exact model is worth more rounds.
-        tol = 1e-6 if self.problem.loss.code == 0 else 1e-3
+        tol = 1e-6 if self.exact else 1e-3
         minimise(self.matrix, slope, target, self.problem.penalty, tol=tol, rounds=1000)
         return target
 
@@ -151,10 +224,14 @@ class _Descent(_Model):
 class _Cholesky(_Model):
     """By a Cholesky factor, and by the two loops of L-BFGS around it; under λ₂ alone."""
 
+    def begin(self, part: Problem, curvatures: np.ndarray) -> None:
+        """Take the curvatures: a diagonal is divided by."""
+        super().begin(part, curvatures)
+        self._factorise()
+
     def form(self, part: Problem, curvatures: np.ndarray) -> None:
         """Take the curvatures, and factorise."""
         super().form(part, curvatures)
-        self.diagonal = self.matrix.diagonal().copy()
         self._factorise()
 
     def take(self, problem: Problem) -> None:
@@ -165,11 +242,13 @@ class _Cholesky(_Model):
     def _factorise(self) -> None:
         diagonal = self.diagonal + self.problem.l2
         # Where nothing bends nothing moves; where rounding has the last word it may not have signs.
-        np.fill_diagonal(self.matrix, np.where(diagonal > 0.0, diagonal * (1.0 + 1e-13), 1.0))
-        # LAPACK reads by columns, and the matrix is symmetric: its transpose is no copy.
-        self.factor, info = lapack.dpotrf(self.matrix.T, lower=1)
-        if info:
-            self.factor = np.diag(np.sqrt(self.matrix.diagonal()))
+        self.bends = np.where(diagonal > 0.0, diagonal * (1.0 + 1e-13), 1.0)
+        self.factor = None
+        if self.formed:
+            np.fill_diagonal(self.matrix, self.bends)
+            # LAPACK reads by columns, and the matrix is symmetric: its transpose is no copy.
+            factor, info = lapack.dpotrf(self.matrix.T, lower=1)
+            self.factor = factor if info == 0 else None
         self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=_MEMORY)
 
     def learn(self, move: np.ndarray, change: np.ndarray) -> None:
@@ -185,10 +264,31 @@ class _Cholesky(_Model):
         for move, change, along in reversed(self.pairs):
             shares.append((move @ slope) / along)
             slope -= shares[-1] * change
-        way, _ = lapack.dpotrs(self.factor, slope, lower=1)
+        if self.factor is None:
+            way = slope / self.bends
+        else:
+            way, _ = lapack.dpotrs(self.factor, slope, lower=1)
         for move, change, along in self.pairs:
             way += (shares.pop() - (change @ way) / along) * move
         return coef - way
+
+
+def _begun(
+    problem: Problem, coef: np.ndarray, z: np.ndarray, gradient: np.ndarray
+) -> _Descent | _Cholesky | None:
+    """Return a model of the diagonal, or None where a part of the rows says that it misleads."""
+    share, least = _GLANCE
+    part, some = sampled(problem, max(problem.design.n // share, least))
+    model = (_Cholesky if problem.is_smooth else _Descent)(problem)
+    bends = part.curvatures(np.ascontiguousarray(z[some]))
+    model.begin(part, bends)
+    move = _minimum(problem, model, coef, gradient)[0] - coef
+    bent = bends @ part.predict(move, -(model.means @ move)) ** 2
+    if not bent <= _BENT * (model.diagonal @ move**2):
+        return None
+    if part is not problem:
+        model.begin(problem, problem.curvatures(z))
+    return model
 
 
 def _minimum(

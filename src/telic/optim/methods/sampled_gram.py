@@ -62,6 +62,24 @@ def weighted_gram(
     return means, total
 
 
+def weighted_diagonal(
+    problem: Problem, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the diagonal of what `weighted_gram` writes for dense rows, and what that returns."""
+    matrix, d = problem.design.matrix, problem.design.d
+    squares, sums = np.zeros(d), np.zeros(d)
+    with small_products(d):
+        for begin in range(0, weights.size, _CHUNK):
+            chunk, some = matrix[begin : begin + _CHUNK], weights[begin : begin + _CHUNK]
+            squares += some @ (chunk * chunk)
+            sums += some @ chunk
+    if not problem.fit_intercept:
+        return squares, np.zeros(d), 1.0
+    total = float(weights.sum())
+    left = squares - sums * sums / total
+    return np.where(left > ROUNDING * squares, left, 0.0), sums / total, total
+
+
 def _add_chunks(matrix: np.ndarray, weights: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
     """Add the weighted outer products of the rows to out, and the weighted rows to sums."""
     roots = np.sqrt(weights)
