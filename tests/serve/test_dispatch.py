@@ -2,6 +2,7 @@
 
 from starlette.testclient import TestClient
 
+from telic.completion import DenyList
 from telic.serve import create_app
 from telic.serve.requests import dispatch
 
@@ -34,6 +35,15 @@ def test_answers_to_nobody_in_particular_are_kept_while_the_list_stays(
         assert (len(worked), len(app.desk._kept.bodies)) == (5, 3)
         app.changes.completer.live.put("sago", 1e6)
         assert of_desk(client, q="sa")[0][1] == ["sago", *first[1][:9]]
+
+
+def test_what_is_denied_is_answered_to_nobody(make_completer, settings):
+    app = create_app(make_completer().denying(DenyList(("soup", "*sal*"))), settings)
+    with TestClient(app, "http://127.0.0.1:8000") as client:
+        for given in ({}, {"user": "ada", "composition": "1"}, {"explain": 1}):
+            listed = client.get("/suggest", params={"q": "s"} | given).json()[1]
+            assert "samosa" in listed
+            assert not [text for text in listed if text == "soup" or "sal" in text]
 
 
 def test_kept_answers_have_a_bound(client, monkeypatch):

@@ -168,10 +168,10 @@ class OpenCompositions:
 
     @property
     def plain(self) -> bool:
-        """Whether lists are the index's alone: no words, changes or signals, nothing to carry."""
+        """Whether lists are the index's alone: nothing changed or denied, nothing to carry."""
         completer = self.completer
         more = completer.words or completer.signals or completer.records
-        return more is None and not completer.live.version
+        return more is None and not completer.live.version and not completer.live.gone
 
     def static(self, query: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the list in the static order, as `PrefixIndex.spelled` does."""
