@@ -1,7 +1,10 @@
+from copy import copy
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -18,9 +21,9 @@ from telic.completion.learning.app_features import MOST_RECENT, OpenedShares, Si
 from telic.completion.learning.appaware import _score_moments, score_candidates
 from telic.completion.learning.appaware_weights import PRINTED, _Problem, fit_penalties
 from telic.completion.learning.feedback import FEATURES
-from telic.completion.learning.phone_ranker import MAX_APPS
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TEST, TRAIN, VALID
+from telic.data.composition_rows import MAX_APPS
 from telic.data.compositions import read_compositions
 from telic.data.queries import read_queries
 from telic.errors import InputError
@@ -120,6 +123,73 @@ def test_apps_that_cause_queries_help_and_the_weights_are_found(phones, fitted):
         assert rows[model, "all"]["p_value"] < 0.05
     assert len(fitted.models["appaware-o"].weights.value) == 0
     assert not fitted.models["appaware-i"].recency.any()
+
+
+@pytest.fixture(scope="module")
+def rare(logged):
+    """A log in which one user opens an app that nobody else has, and the others share one."""
+    rows = logged.to_pylist()
+    whose = rows[0]["user"]
+    for row in rows:
+        at = row["keystrokes"][0]["at"] - timedelta(minutes=1)
+        app = "nobody else's" if row["user"] == whose else "everybody's"
+        row["opened"] = [{"app": app, "at": at}, *(row["opened"] or [])]
+        row["installed"] = [{"app": app, "daily_opens": 9.0}, *(row["installed"] or [])]
+    return Replay(read_compositions(pa.Table.from_pylist(rows, schema=logged.schema)))
+
+
+def test_an_app_that_few_users_had_tells_nobody_anything(rare):
+    protocol = replace(CAREFUL, do_no_harm=False)
+    models = fit_phone_models(
+        *(rare, fit_relevance(rare, "mpc", protocol), protocol),
+        variants=("appaware",),
+        penalty=Elastic(1e-4, 1e-4),
+    )
+    signals, model = models.signals["appaware"], models.models["appaware"]
+    for a, app in enumerate(rare.log.apps):
+        having = np.repeat(np.arange(len(rare.log)), np.diff(rare.log.installed_start))
+        having = having[rare.log.installed_app == a]
+        opening = np.repeat(np.arange(len(rare.log)), np.diff(signals.recent_start))
+        opening = opening[signals.recent_app == a]
+        both = np.concatenate([having, opening])
+        users = {rare.log.user[c] for c in both if rare.part[c] == TRAIN}
+        assert signals.known[a] == (len(users) >= 3), app
+    private, common = map(rare.log.apps.index, ("nobody else's", "everybody's"))
+    assert not signals.known[private]
+    assert signals.known[common]
+    for table in (model.weights, model.shares):
+        assert private not in table.app
+        assert common in table.app
+    completer = completer_of(rare, models, "appaware")
+    ranker = completer.phones
+    assert "nobody else's" not in ranker.apps
+    assert ranker.apps == [rare.log.apps[a] for a in np.flatnonzero(signals.known)]
+    everything = np.arange(len(completer.index))
+    phone = ranker.phone({"nobody else's": 9.0}, [("nobody else's", 1.0)])
+    assert not ranker.added(everything, phone).any()
+    after = ranker.phone({}, [("nobody else's", 1.0), ("everybody's", 2.0)])
+    assert after.order[ranker.apps.index("everybody's")] == 1
+
+
+def test_users_of_one_network_are_not_enough_for_an_app(rare):
+    log = rare.log
+    composition = np.arange(len(log))
+    app = np.zeros(len(log), int)
+    assert rare.apps_of_many(composition, app)[0]
+    few = log.user < 2
+    assert not rare.apps_of_many(composition[few], app[few]).any()
+    assert rare.apps_of_many(composition[log.user < 3], app[log.user < 3])[0]
+    assert not rare.apps_of_many(composition[rare.part != TRAIN], app[rare.part != TRAIN]).any()
+    networked = copy(rare)
+    networked.log = replace(log, groups={"network": (["one"], np.zeros(len(log), np.int32))})
+    assert not networked.apps_of_many(composition, app).any()
+
+
+def test_a_log_without_apps_is_refused(logged):
+    table = logged.drop_columns(["installed", "opened"])
+    replay = Replay(read_compositions(table))
+    with pytest.raises(InputError, match="tells nothing of apps"):
+        fit_phone_models(replay, fit_relevance(replay, "mpc", CAREFUL), CAREFUL)
 
 
 def test_independent_apps_are_not_used(catalogue):
@@ -307,6 +377,7 @@ def test_a_training_composition_is_not_in_its_own_share():
         np.zeros(0),
         np.array([0, 1, 2, 4]),
         np.array([0, 0, 0, 1]),
+        np.ones(2, bool),
     )
     shares = OpenedShares.counted(signals, np.array([5, 5, 6]), np.arange(3))
     np.testing.assert_allclose(shares.values, [2 / 3, 1 / 3, 1.0])

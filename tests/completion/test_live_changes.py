@@ -204,6 +204,11 @@ def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
     assert ada.history == {}
 
 
+# What nobody sees of a text, of each kind: between, around and for letters, and accents of all.
+UNSEEN = "\u2061\u2062\u2064\u180e\u115f\u1160\u3164\uffa0\u206a\u206f\ufff0\U0001d173"
+UNSEEN += "\U000e0061\U000e0100\U000e0101\u1ab0\u1dc4\u20dd\ufe20"
+
+
 @pytest.mark.parametrize(
     ("rule", "denied", "allowed"),
     [
@@ -217,6 +222,12 @@ def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
         ("/^t/ \n", ["tea"], ["at"]),
         ("green\0tea", ["green tea"], ["tea"]),
         ("tea", ["te\u00ada", "tea\u200b", "\u202atea\u202c", "\ufefftea"], ["teas"]),
+        ("*tea*", [f"my t{mark}ea" for mark in UNSEEN], ["te a", "t\u2800ea"]),
+        ("*하*", ["하늘"], ["한국", "ㅎ"]),
+        ("*か*", ["かい"], ["がいこく"]),
+        ("/か/", ["かい"], ["がいこく"]),
+        ("*が*", ["がいこく", "か\u3099い"], ["かい"]),
+        (f"/{normalize('NFD', 'café')}/", ["café bar", "cafe\u0301 bar"], ["coffee"]),
         ("/t/", ["at", "tea"], ["bee"]),
         ("/^t.a$/", ["tea"], ["teas", "ta"]),
         ("**", ["**"], ["a*", "*"]),

@@ -25,11 +25,19 @@ from telic.completion.evaluation.report import (
 from telic.completion.learning.dwell_times import dwell_histograms, not_submitted
 from telic.data.compositions import read_compositions
 from telic.report import Report
+from telic.simulate import Catalogue, simulate_phones
 
 
 @pytest.fixture(scope="module")
 def replay(make_table):
     return Replay(read_compositions(make_table(users=6)), min_users=1)
+
+
+@pytest.fixture(scope="module")
+def phones():
+    catalogue = Catalogue([f"{a}{b} x" for a in "stpb" for b in "aeiou"], np.arange(20.0, 0, -1))
+    log = simulate_phones(catalogue, users=6, compositions=12, seed=0)
+    return Replay(read_compositions(log), min_users=1)
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +110,13 @@ def test_a_summary_prints_what_its_page_shows(replay, results):
     json.dumps(summary.facts)
 
 
-def test_apps_are_shown_with_the_relative_change_and_the_gap(replay):
+def test_apps_are_shown_with_the_relative_change_and_the_gap(phones):
     said = []
     (result,) = results = evaluate_phones(
-        replay, relevances=["mpc"], lists=["own"], progress=said.append
+        phones, relevances=["mpc"], lists=["own"], progress=said.append
     )
     assert said == ["mpc, careful protocol, 10 candidates, own lists"]
-    summary = apps_summary(replay, results)
+    summary = apps_summary(phones, results)
     (table,) = summary.tables
     standard, *variants = table.records()
     assert standard["relative change"] is standard["gap"] is None
@@ -218,8 +226,8 @@ def test_a_page_says_what_was_left_out_and_what_is_simulated(replay, results):
     assert "are among a completer's own candidates" not in bare
 
 
-def test_a_page_of_apps_says_what_is_simulated(replay):
-    results = evaluate_phones(replay, relevances=["mpc"], lists=["own"])
+def test_a_page_of_apps_says_what_is_simulated(phones):
+    results = evaluate_phones(phones, relevances=["mpc"], lists=["own"])
     rows = [row for result in results for row in result.rows()]
     pages = [apps_report(rows, simulated=simulated).markdown() for simulated in (True, False)]
     assert ["SIMULATED people and phones" in page for page in pages] == [True, False]

@@ -12,7 +12,7 @@ from telic.completion import Replay
 from telic.completion.learning import replayed_log
 from telic.completion.learning.relevance import Relevance
 from telic.data import composition_rows, compositions
-from telic.data.composition_rows import MAX_DAILY_OPENS, MAX_LIST, Unfolded
+from telic.data.composition_rows import MAX_APPS, MAX_DAILY_OPENS, MAX_LIST, Unfolded
 from telic.data.compositions import read_compositions
 from telic.data.contracts import COMPOSITIONS, MAX_TEXT, OPTIONAL
 from telic.data.tables import one_chunk
@@ -348,6 +348,14 @@ def test_apps_are_read_latest_opening_first():
     [
         ({"installed": [{"app": "a", "daily_opens": -1.0}]}, "daily_opens.*not a number from 0"),
         ({"installed": [{"app": "a", "daily_opens": 1e9}]}, "installed.daily_opens"),
+        (
+            {"installed": [{"app": str(i), "daily_opens": 1.0} for i in range(MAX_APPS + 1)]},
+            "column 'installed': has more than 2000 entries",
+        ),
+        (
+            {"opened": [{"app": "a", "at": at(-60)}] * (MAX_APPS + 1)},
+            "column 'opened': has more than 2000 entries",
+        ),
         ({"installed": [{"app": "", "daily_opens": 1.0}]}, "installed.app.*null or empty"),
         ({"installed": [{"app": "a", "daily_opens": 1.0}] * 2}, "lists an app twice"),
         ({"opened": [{"app": "a", "at": at(5)}]}, "opened.at.*later than the first keystroke"),

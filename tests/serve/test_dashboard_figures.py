@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 from starlette.testclient import TestClient
 
-from telic.completion import Lesson
+from telic.completion import DenyList, Lesson
 from telic.serve import create_app
 from telic.serve.callers.tenant_keys import add_key
 from telic.serve.callers.tokens import sign_user
@@ -69,6 +69,23 @@ def test_lists_hold_so_many_queries_and_none_of_fewer_than_five_users(store, mon
     assert [each["query"] for each in store.figures(None, 1)["popular"]] == ["d", "c"]
     monkeypatch.setattr(dashboard_figures, "MOST", 9)
     assert [each["query"] for each in store.figures(None, 1)["popular"]] == ["d", "c", "b"]
+
+
+def test_what_is_denied_is_in_no_list(make_completer, any_settings, monkeypatch):
+    monkeypatch.setattr(dashboard_figures, "MOST", 2)
+    denying = make_completer().denying(DenyList(("*nasty*",)))
+    store = Store(any_settings.database, denying)
+    for query, users in (("nasty tea", 9), ("tea", 8), ("so nasty", 7), ("coffee", 6), ("milk", 5)):
+        store.record(
+            [
+                Submission(f"u{i}", query, Lesson(query), "", Seen(3, 0, 0, False))
+                for i in range(users)
+            ]
+        )
+    found = store.figures(None, 1)
+    for name in ("popular", "no_hit"):
+        assert [each["query"] for each in found[name]] == ["tea", "coffee"]
+    store.close()
 
 
 def test_a_tenant_sees_its_own_and_an_admin_all(completer, settings, tmp_path):

@@ -11,6 +11,8 @@ from telic.data.tables import one_chunk, tidied, unmatchable
 
 MAX_LIST = 1000
 """Longest suggestion list accepted."""
+MAX_APPS = 2000
+"""Most installed apps, and most openings, that one phone may name."""
 MAX_DAILY_OPENS = 100_000.0
 """More openings of one app a day than that (one a second) are no counts of a person's."""
 
@@ -166,6 +168,12 @@ class Unfolded:
                 f"{name}.app",
                 "is null or empty, expected the name of an app",
                 "Remove the entry.",
+            )
+            bad.add(
+                np.diff(start) > MAX_APPS,
+                name,
+                f"has more than {MAX_APPS} entries",
+                "Keep those used most, or last.",
             )
         owner = owners_of(self.installed_start)
         opens = self.daily_opens.fill_null(np.nan).to_numpy(zero_copy_only=False)

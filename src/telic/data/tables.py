@@ -15,14 +15,10 @@ import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
 from telic.data.csv_files import csv_table, ending_of, quoted_cells, separator_of
+from telic.data.text_marks import marks_pattern
 from telic.errors import InputError
 
-_MARKS = (  # as in telic.completion.engine.folding
-    r"[\x{300}-\x{36f}\x{591}-\x{5bd}\x{5bf}\x{5c1}\x{5c2}\x{5c4}\x{5c5}\x{5c7}\x{610}-\x{61a}"
-    r"\x{640}\x{64b}-\x{65f}\x{670}\x{6d6}-\x{6dc}\x{6df}-\x{6e8}\x{6ea}-\x{6ed}\x{93c}"
-    r"\x{ad}\x{61c}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}\x{fe00}-\x{fe0f}"
-    r"\x{feff}]+"
-)
+_MARKS = marks_pattern(r"\x{{{code:x}}}")
 _SPACE = (  # as in `str.split`, and control characters, which nobody types either
     r"[\x00-\x20\x7f-\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
 )

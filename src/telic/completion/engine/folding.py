@@ -5,16 +5,10 @@ import unicodedata
 from collections.abc import Sequence
 
 from telic.data.contracts import MAX_TEXT
+from telic.data.text_marks import marks_pattern
 from telic.errors import InputError
 
-_MARKS = re.compile(
-    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
-    "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c"
-    "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff]+"
-)
-"""Accents; Hebrew points; Arabic vowel signs, hamzas above and below, and the stretched line; the
-Devanagari nukta; joiners, soft hyphens and what else is never seen: marks of direction and of how
-an emoji is shown, spaces of no width. Keep `telic.data.tables.unmatchable` alike."""
+_MARKS = re.compile(marks_pattern(r"\U{code:08x}"))
 _LETTERS = str.maketrans(
     {
         "ł": "l",
@@ -46,10 +40,10 @@ def fold(text: str) -> str:
     that decompose), replace letters that have no decomposition but are typed as others (ł as l, ø
     as o, æ as ae, ı as i, Arabic ى as ي), then tidy the white space.
 
-    The marks that are dropped are those that people leave out as they type: accents, Hebrew points,
-    Arabic vowel signs and hamzas, the Devanagari nukta, joiners. Elsewhere a combining mark is a
-    letter's body: Indic vowel signs, Thai tones and the voicing of kana stay. The Cyrillic ``й``
-    folds to ``и``, its decomposition.
+    The marks that are dropped are those that people leave out as they type, accents, Hebrew points,
+    Arabic vowel signs and hamzas, the Devanagari nukta; and what nobody sees, such as joiners
+    (`telic.data.text_marks`). Elsewhere a combining mark is a letter's body: Indic vowel signs,
+    Thai tones and the voicing of kana stay. The Cyrillic ``й`` folds to ``и``, its decomposition.
 
     The result is deliberately *not* recomposed: decomposed, the half-typed Hangul syllable ``하``
     is a prefix of ``한``, and so is ``か`` of ``が``.

@@ -54,7 +54,7 @@ class DenyList:
                 )
             starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
-                patterns.append(_compiled(rule[1:-1]))
+                patterns += map(_compiled, dict.fromkeys((rule[1:-1], _whole(rule[1:-1]))))
             elif not fold(rule[1:-1] if starred else rule) or rule == "*":
                 raise InputError(f"deny rule {given!r}: expected a phrase, *part* or /pattern/.")
             elif not starred and rule.startswith("*") != rule.endswith("*"):
@@ -64,7 +64,7 @@ class DenyList:
                 )
             elif starred:
                 begins = " " * rule[1].isspace()  # folding drops it, and keeps one at the end
-                inside.append(re.escape(begins + fold(rule[1:-1])))
+                inside.append(re.escape(begins + _whole(fold(rule[1:-1]))))
             else:
                 exact.add(fold(rule).strip())
         object.__setattr__(self, "_exact", exact)
@@ -84,13 +84,15 @@ class DenyList:
     def denies(self, text: str) -> bool:
         """Say whether a phrase is never to be suggested."""
         folded = fold(text).strip()
-        # An accent may be a character of its own in the phrase, and not in the pattern.
-        forms = {folded, text, normalize("NFC", text)}
+        # An accent may be a character of its own in the phrase and not in the pattern, or the other
+        # way round; half a syllable is no part of a phrase, though it begins one.
+        syllables = _whole(folded)
+        forms = {syllables, text, _whole(text)}
         inside: re.Pattern[str] | None = self._inside  # type: ignore[attr-defined]
         patterns: list[re.Pattern[str]] = self._patterns  # type: ignore[attr-defined]
         return (
             folded in self._exact  # type: ignore[attr-defined]
-            or (inside is not None and inside.search(folded) is not None)
+            or (inside is not None and inside.search(syllables) is not None)
             or any(pattern.search(form) for pattern in patterns for form in forms)
         )
 
@@ -153,6 +155,11 @@ def _refuse_text(texts: Any, name: str) -> None:
         raise InputError(f"{name}: {texts[:40]!r} is one str, expected a sequence of them.")
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise InputError(f"{name}: {texts!r}, expected a sequence of str.")
+
+
+def _whole(text: str) -> str:
+    """Return a text in which no letter is taken apart."""
+    return text if text.isascii() else normalize("NFC", text)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -126,7 +126,10 @@ def completer_of(
             everyone = np.append(everyone, 0.0)  # all else is over the relevance's weight instead
         weights = np.tile(everyone, (users, 1))
         phrases = replay.index.phrases(range(len(replay.index)))
-        ranker = PhoneRanker.of(apps, replay.log.apps, phrases, index, minutes=models.minutes)
+        known = models.signals["appaware"].known
+        ranker = PhoneRanker.of(
+            *(apps, replay.log.apps, known, phrases, index), minutes=models.minutes
+        )
     else:
         gate = models.gates.get(model, Gate.always(users))
         design, everyone, step_size = models.design, models.everyone, models.step_size

@@ -16,6 +16,7 @@ from telic.completion.learning.appaware_weights import PRINTED, fit_penalties
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TRAIN, VALID, RankedKeystrokes, Replay
+from telic.errors import InputError
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 from telic.scale import Executor
 
@@ -25,6 +26,14 @@ SEEN = VARIANTS | {"feedback": "s"}
 """What each may see; no app for "feedback", which is fitted together with implicit feedback."""
 PENALTIES = (Elastic(3e-5, 1e-4), PRINTED, Elastic(3e-4, 1e-4))
 """Of the careful protocol, to choose from by validation MRR."""
+
+
+def _apps_of_many(replay: Replay, signals: Signals) -> np.ndarray:
+    """Say of each app whether enough users had it installed or open: bool (apps,)."""
+    starts, numbers = (signals.installed_start, signals.recent_start), np.arange(len(replay.log))
+    composition = np.concatenate([np.repeat(numbers, np.diff(start)) for start in starts])
+    app = np.concatenate([signals.installed_app, signals.recent_app])
+    return replay.apps_of_many(composition, app)
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,8 @@ def fit_phone_models(
     variants : sequence of str
         Some of `SEEN`.
     minutes : float
-        The window for recently opened apps.
+        The window for recently opened apps. Of apps that fewer users of the training part had than
+        `Replay` asks for a query nothing is learned.
     penalty : Elastic, optional
     together : bool
         Learn adaQAC's implicit feedback in the same fit, un-personalised.
@@ -98,7 +108,13 @@ def fit_phone_models(
     """
     if protocol.learn_relevance:
         relevance = recounted(replay, relevance, n=n)
-    everything = Signals.of(replay.log, minutes=minutes)
+    log = replay.log
+    if not len(log.installed_app) and not len(log.opened_app):
+        raise InputError(
+            f"{log.source}: the log tells nothing of apps. Bring a column, installed or opened."
+        )
+    everything = Signals.of(log, minutes=minutes)
+    everything = everything.among(_apps_of_many(replay, everything))
     design = None
     if together:
         training = replay.moments(relevance, replay.last_keystrokes(TRAIN), n=n)

@@ -47,6 +47,8 @@ class Signals:
     """int64 (n + 1,)."""
     recent_app: np.ndarray
     """int32: distinct, the most recent first."""
+    known: np.ndarray
+    """bool (apps,): whether an app counts; others only keep their place among the most recent."""
 
     @classmethod
     def of(cls, log: CompositionLog, *, minutes: float = MINUTES) -> "Signals":
@@ -64,8 +66,21 @@ class Signals:
             If `minutes` is negative or not a number.
         """
         start, app = opened_lately(log, minutes)
-        value = np.log1p(log.daily_opens, dtype=float)
-        return cls(len(log.apps), log.installed_start, log.installed_app, value, start, app)
+        value, known = np.log1p(log.daily_opens, dtype=float), np.ones(len(log.apps), bool)
+        return cls(len(known), log.installed_start, log.installed_app, value, start, app, known)
+
+    def among(self, known: np.ndarray) -> "Signals":
+        """Return what these apps tell: bool (apps,). Of the others it is as if nobody had them."""
+        n = len(self.installed_start) - 1
+        kept = known[self.installed_app]
+        owner = np.repeat(np.arange(n), np.diff(self.installed_start))[kept]
+        return replace(
+            self,
+            installed_start=_starts(np.bincount(owner, minlength=n)),
+            installed_app=self.installed_app[kept],
+            installed_value=self.installed_value[kept],
+            known=self.known & known,
+        )
 
     def variant(self, name: str) -> "Signals":
         """Return what a variant of 3.4.3 may see: "i", "o", "c", "a", or "s" for nothing."""
@@ -110,7 +125,8 @@ class OpenedShares:
     ) -> "OpenedShares":
         """Count over some compositions: those of the training part."""
         where, owner = entries_of(signals.recent_start, compositions)
-        app = signals.recent_app[where]
+        known = signals.known[signals.recent_app[where]]
+        app, owner = signals.recent_app[where[known]], owner[known]
         pair, count = np.unique(
             query[compositions][owner].astype(np.int64) * signals.apps + app, return_counts=True
         )

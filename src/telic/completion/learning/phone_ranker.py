@@ -10,11 +10,8 @@ import numpy as np
 from telic.completion.engine.prefix_index import PrefixIndex
 from telic.completion.learning.app_features import MINUTES, MOST_RECENT
 from telic.completion.learning.appaware import AppAware, AppTable, score_candidates
-from telic.data.composition_rows import MAX_DAILY_OPENS
+from telic.data.composition_rows import MAX_APPS, MAX_DAILY_OPENS
 from telic.errors import InputError
-
-MAX_APPS = 2000
-"""Most installed apps, and most openings, that one phone may name."""
 
 
 @dataclass(frozen=True)
@@ -58,29 +55,38 @@ class PhoneRanker:
         cls,
         model: AppAware,
         apps: list[str],
+        known: np.ndarray,
         phrases: list[str],
         index: PrefixIndex,
         *,
         minutes: float,
     ) -> "PhoneRanker":
-        """Renumber the queries of a model, `phrases`, as those of a catalogue's index."""
+        """Renumber the queries of a model, `phrases`, as those of a catalogue's index.
+
+        Of its apps those that are known remain: bool, one each.
+        """
         number = np.array([index.find(phrase) for phrase in phrases])
+        place = np.cumsum(known) - 1
 
         def moved(table: AppTable) -> AppTable:
             query = number[np.repeat(np.arange(len(phrases)), np.diff(table.start))]
-            known = query >= 0
-            return AppTable.of(query[known], table.app[known], table.value[known], len(index))
+            kept = (query >= 0) & known[table.app]
+            return AppTable.of(query[kept], place[table.app[kept]], table.value[kept], len(index))
 
         weights = moved(model.weights)
         weights = weights._replace(value=weights.value / model.relevance_weight)
         recency = model.recency / model.relevance_weight
         fit = {part: getattr(model.fit, part) for part in ("method", "passes", "objective", "gap")}
-        return cls(apps, weights, moved(model.shares), recency, minutes, fit)
+        names = [apps[a] for a in np.flatnonzero(known)]
+        return cls(names, weights, moved(model.shares), recency, minutes, fit)
 
     def phone(
         self, installed: Mapping[str, float], opened: Sequence[tuple[str, float]] = ()
     ) -> Phone:
-        """Check and take in one phone's signals; apps that no training phone had are left out.
+        """Check and take in one phone's signals.
+
+        Apps that too few training phones had add nothing. If opened, they keep their place in the
+        order, so that what was opened before them is less recent.
 
         Parameters
         ----------

@@ -121,7 +121,7 @@ class Replay:
                 f"min_compositions is {min_compositions}, expected at least 4: fewer cannot be "
                 "split into training, validation and testing."
             )
-        self.log = log
+        self.log, self.min_users = log, min_users
         self.lists: Lists = "own"
         known = list(dict.fromkeys([*log.phrases, *(queries.queries if queries else [])]))
         self.index = PrefixIndex.build(known, np.zeros(len(known)))
@@ -194,6 +194,29 @@ class Replay:
         other = copy(self)
         other.lists = lists
         return other
+
+    def apps_of_many(self, composition: np.ndarray, app: np.ndarray) -> np.ndarray:
+        """Say of each app of the log whether `min_users` users had it in training: bool (apps,).
+
+        An app that fewer had would tell somebody who names it what these searched for.
+
+        Parameters
+        ----------
+        composition, app : int arrays of shape (m,)
+            Which composition had which app.
+        """
+        training = self.part[composition] == TRAIN
+        composition, app = composition[training], app[training]
+        times = np.ones(len(app)), np.zeros(len(app), bool)
+        networks, network = joined_group([self.log], "network")
+        had = Submissions.gathered(
+            [(self.log.submitted_at[composition], app, self.log.user[composition], *times)],
+            min_users=self.min_users,
+            network=network[composition] if networks else None,
+        )
+        known = np.zeros(len(self.log.apps), bool)
+        known[had.query[had.opens]] = True
+        return known
 
     @property
     def dropped_users(self) -> int:

@@ -1,6 +1,8 @@
 """How the service does, from what it stored: for the dashboard, with a minimum of users."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Integer, Select, case, cast, func, select
@@ -19,6 +21,7 @@ def figures(
     tenant: str | None,
     now: datetime,
     days: int = 28,
+    denied: Callable[[str], bool] | None = None,
 ) -> dict[str, Any]:
     """Return what submissions of the last days say.
 
@@ -32,6 +35,8 @@ def figures(
     now : datetime
         UTC, without a zone.
     days : int
+    denied : callable, optional
+        Says of a query that it is shown to nobody, be it stored.
 
     Returns
     -------
@@ -81,9 +86,10 @@ def figures(
             .group_by(c.query)
             .having(users >= MIN_USERS)
             .order_by(users.desc(), c.query)
-            .limit(MOST)
         )
-        return [dict(row._mapping) for row in connection.execute(asked)]
+        rows = connection.execute(asked if denied else asked.limit(MOST))
+        kept = (row for row in rows if denied is None or not denied(row.query))
+        return [dict(row._mapping) for row in islice(kept, MOST)]
 
     return {
         "days": days,

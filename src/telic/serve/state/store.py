@@ -346,8 +346,12 @@ class Store:
 
     def figures(self, tenant: str | None, days: int) -> dict[str, Any]:
         """Return what the submissions of the last days say, of a tenant or of all."""
+        deny, now = self._completer.deny, _now()
+        denied = deny.denies if deny else None
         with self._transaction(self._engine) as connection:
-            return figures(connection, SUBMISSIONS, tenant=tenant, now=_now(), days=days)
+            return figures(
+                connection, SUBMISSIONS, tenant=tenant, now=now, days=days, denied=denied
+            )
 
     def cut(self, seconds: float = STUCK) -> None:
         """Close all connections to a server if a transaction has waited for it for so long."""
