@@ -188,8 +188,8 @@ def test_users_of_one_network_are_not_enough_for_an_app(rare):
 def test_a_log_without_apps_is_refused(logged):
     table = logged.drop_columns(["installed", "opened"])
     replay = Replay(read_compositions(table))
-    with pytest.raises(InputError, match="tells nothing of apps"):
-        fit_phone_models(replay, fit_relevance(replay, "mpc", CAREFUL), CAREFUL)
+    with pytest.raises(InputError, match="names no apps, so appaware has nothing to learn"):
+        fit_completer(replay, model="appaware", relevance="mpc")
 
 
 def test_independent_apps_are_not_used(catalogue):

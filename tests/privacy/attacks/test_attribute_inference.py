@@ -17,6 +17,7 @@ from telic.privacy import Adversary, inference, two_releases
 from telic.privacy.anonymisers.coarsen import drop_strengths
 from telic.privacy.attacks.measured_attack import measured_attack
 from telic.privacy.attacks.two_releases import _of_some
+from telic.privacy.report.intruder_tests import inferred_words
 from telic.privacy.risk.risks import measure
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "reference"))
@@ -61,8 +62,6 @@ def test_guesses_are_those_made_one_by_one(seed, distance):
     vote = net.nodes["user"].column("vote").to_pylist()
     links = net.links["knows"]
     pairs = set(zip(links.sources.tolist(), links.indices.tolist(), strict=True))
-    codes = list(dict.fromkeys(vote))
-    common = max(codes, key=lambda v: (vote.count(v), -codes.index(v)))
     hits = {"row": [], "alike": [], "linked": []}
     for t, truth in enumerate(vote):
         same = [v for v in range(len(vote)) if view[v] == view[t]]
@@ -72,8 +71,8 @@ def test_guesses_are_those_made_one_by_one(seed, distance):
         friends += [vote[v] for v in range(len(vote)) if (v, t) in pairs]
         both = [v for v in range(len(vote)) if (t, v) in pairs or (v, t) in pairs]
         for way, told in (("alike", others), ("linked", [vote[v] for v in both])):
-            hits[way].append(chance(told, truth) if told else float(truth == common))
-    base = np.mean([v == common for v in vote])
+            hits[way].append(chance(told or vote, truth))
+    base = max(map(vote.count, vote)) / len(vote)
     assert found.baseline == pytest.approx(base)
     for way, each in hits.items():
         assert found.gains[way][0] == pytest.approx(np.mean(each) - base)
@@ -96,11 +95,52 @@ def test_what_is_there_to_infer_is_found_and_the_control_gains_nothing():
     assert inference(town(rng, 2000, by_city=0.9), "vote", adversary=seen).gains["alike"][1] > 0.3
 
 
+def cities(sizes, order=None):
+    """People who all vote as their city does, one city after the other or in another order."""
+    city = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.arange(len(city)) if order is None else order
+    nodes = {"id": order, "city": city[order], "vote": city[order] % 2}
+    return network_from_arrays(SCHEMA, {"user": nodes}, {"knows": ([], [])})
+
+
+@pytest.mark.parametrize("sizes", [(100, 100), (260, 240), (25,) * 20])
+def test_the_control_gains_nothing_whatever_the_shuffle(sizes):
+    """All of a city share a guess: of one shuffle chance would decide."""
+    net = cities(sizes)
+    seen = Adversary.of(net, links=[])
+    surely = 0
+    for seed in range(60):
+        found = inference(net, "vote", adversary=seen, seed=seed)
+        mean, low, high = found.control["alike"]
+        assert low <= mean <= high
+        assert high < 0.2
+        surely += low > 0
+        (gain, least, _) = found.gains["alike"]
+        assert gain == pytest.approx(1 - found.baseline)
+        assert "100.0% right" in inferred_words([found])
+        assert least > high
+    assert surely <= 6  # 1.5 are expected
+
+
+def test_the_order_of_rows_does_not_matter_where_values_are_as_common_as_each_other():
+    """In a city of one the guess is the commonest value of all: either of the two."""
+    sizes, rng = (60, 58, 1, 1), np.random.default_rng(0)
+    gains = []
+    for order in (None, np.arange(120)[::-1], rng.permutation(120)):
+        net = cities(sizes, order)
+        gains.append(inference(net, "vote", adversary=Adversary.of(net, links=[])).gains)
+    assert gains[0]["alike"][0] == pytest.approx(118 / 120 + 2 / 120 / 2 - 61 / 120, abs=0.01)
+    for way, gain in gains[0].items():
+        for other in gains[1:]:
+            assert other[way] == pytest.approx(gain)
+
+
 def test_links_that_the_intruder_does_not_see_tell_nothing():
     rng = np.random.default_rng(0)
     net = town(rng, 200, homophily=0.9)
     blind = inference(net, "vote", adversary=Adversary.of(net, links=[]))
-    assert blind.gains["linked"] == blind.control["linked"]
+    assert blind.gains["linked"][0] == 0.0
+    assert blind.control["linked"] == (0.0, 0.0, 0.0)
     chain = network_from_arrays(
         SCHEMA,
         {"user": {"id": [1, 2, 3], "city": [0, 0, 0], "vote": [0, 0, 1]}},

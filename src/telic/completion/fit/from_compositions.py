@@ -20,7 +20,7 @@ from telic.completion.learning.phone_ranker import PhoneRanker
 from telic.completion.learning.relevance import WINDOW, Relevance, shared_parts
 from telic.completion.learning.replayed_log import TEST, Replay
 from telic.data.object_storage import Place, refuse_remote
-from telic.errors import expect_one_of
+from telic.errors import InputError, expect_one_of
 from telic.scale import Executor
 
 
@@ -65,11 +65,16 @@ def fit_completer(
     Raises
     ------
     InputError
-        If the folder holds another job's files.
+        If the folder holds another job's files, or a model of apps is asked for of a log without.
     """
     if work is not None:
         refuse_remote(work, "work", "what is learned from is mapped")
     expect_one_of(OF_COMPOSITIONS, model=model)
+    if model.startswith("appaware") and not replay.log.apps:
+        raise InputError(
+            f"{replay.log.source}: names no apps, so {model} has nothing to learn. Bring a column, "
+            "installed or opened, or choose another model."
+        )
     replay = replay.over("own")
     score = fit_relevance(replay, relevance, protocol, n=n)
     models: Models | PhoneModels

@@ -16,7 +16,6 @@ from telic.completion.learning.appaware_weights import PRINTED, fit_penalties
 from telic.completion.learning.do_no_harm import Gate
 from telic.completion.learning.relevance import Relevance
 from telic.completion.learning.replayed_log import TRAIN, VALID, RankedKeystrokes, Replay
-from telic.errors import InputError
 from telic.evaluate import mean_reciprocal_rank, reciprocal_ranks
 from telic.scale import Executor
 
@@ -108,12 +107,7 @@ def fit_phone_models(
     """
     if protocol.learn_relevance:
         relevance = recounted(replay, relevance, n=n)
-    log = replay.log
-    if not len(log.installed_app) and not len(log.opened_app):
-        raise InputError(
-            f"{log.source}: the log tells nothing of apps. Bring a column, installed or opened."
-        )
-    everything = Signals.of(log, minutes=minutes)
+    everything = Signals.of(replay.log, minutes=minutes)
     everything = everything.among(_apps_of_many(replay, everything))
     design = None
     if together:

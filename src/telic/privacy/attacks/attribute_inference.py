@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.stats import t as student
 
 from telic.errors import InputError
 from telic.evaluate.paired import difference_interval
@@ -18,6 +19,8 @@ WAYS = {
     "linked": "those whom the person is linked with",
 }
 """From what the intruder guesses; the last two leave out the person's own row."""
+SHUFFLES = 20, 200
+"""Least and most shuffles of the control: as many as make a million guesses, within these."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,9 @@ class Inference:
     gains : dict of str to (gain, low, high)
         By `WAYS`: the share guessed rightly minus the baseline, with its 95 % interval over users.
     control : dict of str to (gain, low, high)
-        The same where the published values are shuffled among the users: any gain there would be
-        the method's own.
+        The mean gain where the published values are shuffled among the users, again and again, with
+        its 95 % interval over the shuffles: any gain there would be the method's own. Of one
+        shuffle chance would decide, since all who look the same share a guess.
     """
 
     attribute: str
@@ -48,8 +52,8 @@ def inference(
     """Guess an attribute of every user from a release that publishes it.
 
     The intruder knows of a person everything that the adversary sees but this attribute, and
-    guesses the commonest value among the rows that each of `WAYS` names; of equally common ones,
-    one at random. Where there is no such row, it is the commonest value of all.
+    guesses the commonest value among the rows that each of `WAYS` names. Where there is no such
+    row, it is the commonest value of all. Of equally common ones it is one at random.
 
     Parameters
     ----------
@@ -59,7 +63,7 @@ def inference(
     adversary : Adversary, optional
         Default one who sees everything.
     seed : int
-        For the control's shuffle.
+        For the control's shuffles.
 
     Examples
     --------
@@ -86,27 +90,43 @@ def inference(
     view = farthest(release, blind)[: len(truth)]
     alike = np.unique(view, return_inverse=True)[1]
     linked = _linked(release, adversary)
-    commonest = (truth == np.bincount(truth).argmax()).astype(float)
-    shuffled = np.random.default_rng(seed).permutation(truth)
-    gains, control = (
-        {
-            way: (float((hits - commonest).mean()), *difference_interval(hits - commonest))
-            for way, hits in _hits(truth, shown, alike, linked, commonest).items()
-        }
-        for shown in (truth, shuffled)
-    )
+    counts = np.bincount(truth)
+    commonest = (counts == counts.max())[truth] / (counts == counts.max()).sum()
+
+    def gained(shown: np.ndarray) -> dict[str, np.ndarray]:
+        hits = _hits(truth, shown, alike, linked, commonest)
+        return {way: each - commonest for way, each in hits.items()}
+
+    gains = {way: (float(d.mean()), *difference_interval(d)) for way, d in gained(truth).items()}
+    rng, (least, most) = np.random.default_rng(seed), SHUFFLES
+    shuffles = int(np.clip(10**6 // len(truth), least, most))
+    means = [
+        {way: d.mean() for way, d in gained(rng.permutation(truth)).items()}
+        for _ in range(shuffles)
+    ]
+    control = {way: _mean_interval(np.array([one[way] for one in means])) for way in gains}
     return Inference(attribute, float(commonest.mean()), gains, control)
 
 
+def _mean_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean and its 95 % interval by Student's t."""
+    half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5)
+    mean = float(values.mean())
+    return mean, mean - half, mean + half
+
+
 def _linked(release: Network, adversary: Adversary) -> csr_array:
-    """Return with whom each user is linked, as far as the adversary sees it."""
+    """Return with whom else each user is linked, as far as the adversary sees it: 1 for each."""
     n = release.size(adversary.node_type)
     around = csr_array((n, n), dtype=np.int64)
     for name in own_links(release.schema, adversary.node_type):
         if name in adversary.links:
             matrix = release.links[name].matrix(n)
             around = around + (matrix + matrix.T if adversary.in_links else matrix)
-    return csr_array(around)
+    graph = csr_array(csr_array(around) > 0).astype(float)
+    graph.setdiag(0)
+    graph.eliminate_zeros()
+    return graph
 
 
 def _hits(
@@ -116,39 +136,48 @@ def _hits(
     linked: csr_array,
     commonest: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Return each user's chance to be guessed rightly, by way."""
-    row, others = np.empty(len(truth)), commonest.copy()
-    order = np.argsort(alike, kind="stable")
-    for members in np.split(order, np.cumsum(np.bincount(alike))[:-1]):
-        values, own = np.unique(shown[members], return_inverse=True)
-        counts = np.bincount(own)
-        asked = np.searchsorted(values, truth[members]).clip(max=len(values) - 1)
-        is_there = values[asked] == truth[members]
-        most = counts == counts.max()
-        row[members] = np.where(is_there & most[asked], 1 / most.sum(), 0.0)
-        if len(members) > 1:
-            pairs, back = np.unique(
-                np.stack([own, np.where(is_there, asked, -1)]), axis=1, return_inverse=True
-            )
-            left = counts - np.eye(len(counts), dtype=int)[pairs[0]]
-            others[members] = _guessed(left, pairs[1])[back.ravel()]
-    friends = commonest.copy()
-    graph = csr_array(linked > 0).astype(float)
-    graph.setdiag(0)
-    graph.eliminate_zeros()
-    values = shown.max(initial=0) + 1
-    told = csr_array((np.ones(len(shown)), (np.arange(len(shown)), shown)), (len(shown), values))
-    votes = csr_array(graph @ told)
-    for start in range(0, len(truth), 2000):
-        rows = np.arange(start, min(start + 2000, len(truth)))
-        counts = votes[rows].toarray()
-        some = counts.any(axis=1)
-        friends[rows[some]] = _guessed(counts[some], truth[rows[some]])
-    return {"row": row, "alike": others, "linked": friends}
+    """Return each user's chance to be guessed rightly, by way; `alike` numbers who look the same.
+
+    Without the person's own row a value has one less. If it was alone the commonest, it stays so,
+    beside those that had one less.
+    """
+    n, values = len(truth), int(truth.max()) + 1
+    told = csr_array((np.ones(n), (alike, shown)), (int(alike.max()) + 1, values))
+    rows = _Votes(told)
+    most, ties, next_most = rows.most[alike], rows.ties[alike], rows.having(rows.most - 1)[alike]
+    asked, own = rows.of(alike, truth), rows.of(alike, shown)
+    row = (asked == most) / ties
+    alone = (own == most) & (ties == 1)
+    ties = np.where(alone, 1 + next_most, ties - (own == most))
+    right = asked - (truth == shown) == most - alone
+    others = np.where(rows.size[alike] > 1, right / np.maximum(ties, 1), commonest)
+    shown_by = csr_array((np.ones(n), (np.arange(n), shown)), (n, values))
+    friends = _Votes(csr_array(linked @ shown_by))
+    right = friends.of(np.arange(n), truth) == friends.most
+    linked_hits = np.where(friends.size > 0, right / np.maximum(friends.ties, 1), commonest)
+    return {"row": row, "alike": others, "linked": linked_hits}
 
 
-def _guessed(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Give the chance that the commonest value of each row is the one asked for (−1: not there)."""
-    best = counts.max(axis=1)
-    mine = np.where(asked >= 0, counts[np.arange(len(asked)), asked], -1)
-    return np.where(mine == best, 1 / (counts == best[:, None]).sum(axis=1), 0.0)
+class _Votes:
+    """How often each row of a sparse matrix names each value."""
+
+    def __init__(self, counts: csr_array) -> None:
+        counts.sum_duplicates()
+        self._row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        self._key = self._row * counts.shape[1] + counts.indices
+        self._count, self._values = counts.data, counts.shape[1]
+        self.size = np.bincount(self._row, self._count, counts.shape[0])
+        self.most = counts.max(axis=1).toarray().ravel()
+        self.ties = self.having(self.most)
+        """How many values each row names most often."""
+
+    def having(self, times: np.ndarray) -> np.ndarray:
+        """Count the values that each row names so many times, but those that it never names."""
+        return np.bincount(self._row[self._count == times[self._row]], minlength=len(times))
+
+    def of(self, row: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """Return how often rows name values."""
+        wanted = row * self._values + value
+        at = np.searchsorted(self._key, wanted).clip(max=max(len(self._key) - 1, 0))
+        found = self._key[at] == wanted if len(self._key) else np.zeros(len(wanted), bool)
+        return np.where(found, self._count[at] if len(self._key) else 0.0, 0.0)
