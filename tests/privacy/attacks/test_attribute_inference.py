@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from telic.errors import InputError
 from telic.hin import Network, Schema, induced, network_from_arrays
 from telic.privacy import Adversary, inference, two_releases
 from telic.privacy.anonymisers.coarsen import drop_strengths
+from telic.privacy.attacks.attribute_inference import _hits
 from telic.privacy.attacks.measured_attack import measured_attack
 from telic.privacy.attacks.two_releases import _of_some
 from telic.privacy.report.intruder_tests import inferred_words
@@ -93,6 +95,37 @@ def test_what_is_there_to_infer_is_found_and_the_control_gains_nothing():
             assert found.control[way][1] <= 0.01
     seen = Adversary.of(town(rng, 2000), links=[])
     assert inference(town(rng, 2000, by_city=0.9), "vote", adversary=seen).gains["alike"][1] > 0.3
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_guesses_from_other_values_than_the_true_ones_are_those_made_one_by_one(seed):
+    """As of a shuffle: what is published of a person is then not what is asked."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 25))
+    truth, shown = rng.integers(0, 3, (2, n))
+    truth[: truth.max() + 1] = np.arange(truth.max() + 1)[:n]
+    shown = np.minimum(shown, truth.max())
+    alike, linked = rng.integers(0, 5, n), np.triu(rng.random((n, n)) < 0.2, 1)
+    alike = np.unique(alike, return_inverse=True)[1]
+    linked = linked | linked.T
+    found = _hits(truth, shown, alike, csr_array(linked.astype(float)), np.full(n, 0.25))
+    for t in range(n):
+        same = [shown[v] for v in range(n) if alike[v] == alike[t]]
+        others = [shown[v] for v in range(n) if alike[v] == alike[t] and v != t]
+        friends = [shown[v] for v in range(n) if linked[t, v]]
+        assert found["row"][t] == chance(same, truth[t])
+        assert found["alike"][t] == (chance(others, truth[t]) if others else 0.25)
+        assert found["linked"][t] == (chance(friends, truth[t]) if friends else 0.25)
+
+
+def test_nobody_speaks_for_themselves_through_a_link_to_their_own_row():
+    nodes = {"id": [1, 2, 3], "city": [0, 0, 0], "vote": [0, 1, 1]}
+    links = {"knows": ([1, 1], [1, 2])}
+    own = replace(SCHEMA, links=(replace(SCHEMA.links[0], self_links=True),))
+    net = network_from_arrays(own, {"user": nodes}, links)
+    gain = inference(net, "vote").gains["linked"][0]
+    assert gain == pytest.approx((0 + 0 + 1) / 3 - 2 / 3)
 
 
 def cities(sizes, order=None):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -17,14 +19,18 @@ from telic.specialty.recognition.classifiers import (
 )
 from telic.specialty.recognition.recognise import (
     CORE_CLASSES,
+    FEWEST,
+    STEP,
     Recognition,
     classes_beside,
+    in_steps,
     large_classes,
     recognise,
     users_needed,
     with_specialty,
 )
 from telic.specialty.recognition.tfidf import AccessTfidf
+from telic.specialty.small_cells import SMALL_CELL
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +257,23 @@ def test_the_interval_holds_the_mean_f1_of_classes_drawn_anew(users, apart):
     mean = np.mean([one.of("new")[2] for one in drawn])
     held = [low <= mean <= high for low, high in (one.interval("new") for one in drawn)]
     assert sum(held) >= 18  # 17 or fewer of 20 at a level of 95 %: 7.5 %; seen are 19 and 20
+
+
+def test_scores_do_not_tell_how_few_users_a_class_has():
+    """Whatever is shown, each small number of users has ten test halves with such a recall."""
+    steps = np.round(np.arange(0, 1.001, STEP), 12)
+    for users in range(FEWEST, SMALL_CELL):
+        halves = np.arange(5 * (users // 2) + 1) / (users // 2)
+        others = np.arange(5 * (users - users // 2) + 1) / (users - users // 2)
+        recalls = (halves[:, None] + others).ravel() / 10
+        assert np.unique(in_steps(recalls, users).round(12)).tolist() == steps.tolist()
+    assert scored(0.83, 10).shown("a").tolist() == pytest.approx([0.85] * 3)
+    assert scored(0.83, 11).shown("a").tolist() == [pytest.approx(0.83)] * 3
+    assert scored(0.83, 10).interval("a") == scored(0.85, 6).interval("a")
+    exact = scored(0.83, 10)
+    exact = replace(exact, of_pipelines={"one": exact.scores})
+    (row,) = exact.pipeline_scores("a", ["b"])
+    assert (row.f1, row.core_f1) == (pytest.approx(0.85), pytest.approx(0.83))
 
 
 def test_the_width_does_not_tell_how_few_users_a_class_has():

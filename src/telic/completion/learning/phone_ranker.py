@@ -70,7 +70,7 @@ class PhoneRanker:
 
         def moved(table: AppTable) -> AppTable:
             query = number[np.repeat(np.arange(len(phrases)), np.diff(table.start))]
-            kept = (query >= 0) & known[table.app]
+            kept = query >= 0
             return AppTable.of(query[kept], place[table.app[kept]], table.value[kept], len(index))
 
         weights = moved(model.weights)

@@ -26,6 +26,7 @@ from telic.specialty.recognition.recognise import (
     MIN_CLASS,
     Recognition,
     classes_beside,
+    in_steps,
     large_classes,
     recognise,
     users_needed,
@@ -197,7 +198,7 @@ def recognition_facts(
     facts = []
     for (k, classifier), one in recognitions.items():
         core = [name for name in one.classes if name != DE_FACTO]
-        precision, recall, f1 = (float(v) for v in one.of(DE_FACTO))
+        precision, recall, f1 = (float(v) for v in one.shown(DE_FACTO))
         size = int(one.support[one.classes.index(DE_FACTO)])
         facts.append(
             {
@@ -285,6 +286,7 @@ def recognise_found(
             options |= {"executor": executor, "work": here}
             found = recognise(counts, labels, **options)
             nothing, beside = control.f1(taxonomy, len(users), core, **options)
+            nothing = None if nothing is None else float(in_steps(np.array(nothing), len(users)))
             results[k, method] = replace(found, shuffled_f1=nothing)
             if len(beside) < len(core):
                 notes[_easier(one.name, nothing, beside, core)] = None

@@ -227,9 +227,9 @@ def _recognition(report: Report, recognition: Recognition) -> None:
             "How well an SVM recognises the group beside declared codes",
             {"class": "", **percent},
             [
-                [DE_FACTO, *recognition.of(DE_FACTO), recognition.shuffled_f1],
+                [DE_FACTO, *recognition.shown(DE_FACTO), recognition.shuffled_f1],
                 ["mean of declared codes", *recognition.mean_of(core), None],
-                *([name, *recognition.of(name), None] for name in core),
+                *([name, *recognition.shown(name), None] for name in core),
             ],
             note="5×2 cross-validation. In shuffled data: as many users, found where every access "
             "was moved to a random encounter and recognised alike.",
@@ -256,7 +256,7 @@ def _recognition(report: Report, recognition: Recognition) -> None:
 
 def how_sure(recognition: Recognition) -> str:
     """Say how closely the group's F1 is known, and how many users that would take."""
-    f1 = float(recognition.of(DE_FACTO)[2])
+    f1 = float(recognition.shown(DE_FACTO)[2])
     low, high = recognition.interval(DE_FACTO)
     needed, users = users_needed(f1), recognition.support[recognition.classes.index(DE_FACTO)]
     more = f" {needed} users would be needed to know it within ±{WITHIN}." if users < needed else ""
