@@ -57,7 +57,7 @@ def test_booleans_are_numbers_and_a_missing_one_is_named(tmp_path):
     without = table.set_column(1, "flag", pa.array([True, None, False] * 10))
     pq.write_table(without, tmp_path / "rows.parquet")
     design = FileDesign.open(tmp_path / "rows.parquet", "y")
-    with pytest.raises(InputError, match="row 2, column 'flag': nan"):
+    with pytest.raises(InputError, match="row 2, column 'flag': missing or no number"):
         list(design.blocks(0, 3))
 
 
@@ -71,7 +71,7 @@ def test_a_class_of_nine_rows_is_too_small_to_measure_a_model(tmp_path):
 def test_rows_of_a_table_are_counted_from_1(tmp_path):
     table = pa.table({"x": [1.0, np.nan, 3.0], "y": [0, 1, 1]})
     pq.write_table(table, tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match=r"rows\.parquet: row 2, column 'x': nan"):
+    with pytest.raises(InputError, match=r"rows\.parquet: row 2, column 'x': missing"):
         moments_of(FileDesign.open(tmp_path / "rows.parquet", "y"))
 
 

@@ -421,3 +421,36 @@ def test_the_row_of_a_bad_csv_file_is_named(tmp_path):
         path.write_bytes(text.encode("latin-1"))
         with pytest.raises(InputError, match=f"line {line} is not valid UTF-8"):
             run("fit", path, "--label", "y", "--model", tmp_path / "m")
+
+
+def test_a_null_among_texts_is_a_value_as_an_empty_cell_is(tmp_path):
+    rng = np.random.default_rng(0)
+    group = [str(each) for each in rng.choice(["a", "b", ""], 200)]
+    columns = {"x": rng.normal(size=200), "y": rng.integers(0, 2, 200)}
+    write_csv(pa.table(columns | {"g": group}), tmp_path / "rows.csv")
+    null = pa.table(columns | {"g": [each or None for each in group]})
+    parquet.write_table(null, tmp_path / "rows.parquet")
+    fitted, measured = [], set()
+    for file in ("rows.csv", "rows.parquet"):
+        model = tmp_path / f"of-{file}"
+        given = (tmp_path / file, "--label", "y", "--model", model, "--beta", "1", "--json")
+        fitted.append(json.loads(run("fit", *given))["auc"])
+        assert Ranker.load(model).encoder.names == ["x", "g=", "g=a", "g=b"]
+        for other in ("rows.csv", "rows.parquet"):
+            found = run("evaluate", tmp_path / other, "--model", model, "--json")
+            measured.add(str(json.loads(found)["auc"]))
+    assert fitted[0] == fitted[1]
+    assert len(measured) == 1
+
+
+def test_files_with_too_few_rows_are_named(tmp_path):
+    rows = pa.table({"x": RNG.normal(size=60), "y": np.arange(60) % 2})
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    parquet.write_table(rows.take([0, 1, 2, 4]), tmp_path / "few.parquet")
+    model = tmp_path / "model"
+    run("fit", tmp_path / "rows.parquet", "--label", "y", "--model", model, "--beta", "1")
+    with pytest.raises(InputError, match=r"few\.parquet: 1 of 4 rows are '1', and measures take"):
+        run("evaluate", tmp_path / "few.parquet", "--model", model)
+    (tmp_path / "none.libsvm").write_text("")
+    with pytest.raises(InputError, match=r"none\.libsvm: holds no rows"):
+        run("fit", tmp_path / "none.libsvm", "--model", tmp_path / "other")

@@ -886,6 +886,27 @@ def test_beta_is_chosen_on_some_of_the_rows_that_are_not_held_out(tmp_path, monk
     assert set(map(tuple, some.X)) < set(map(tuple, X))
 
 
+@pytest.mark.parametrize("positives", [1000, 60])
+def test_as_many_rows_of_each_label_are_drawn_as_there_are(tmp_path, monkeypatch, positives):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(2000) < positives
+    pq.write_table(pa.table({"x": rng.normal(size=2000), "y": y}), tmp_path / "rows.parquet")
+    design, label = design_of(tmp_path / "rows.parquet", label="y", positive="True")
+    assert design.positives() == positives
+    monkeypatch.setattr(table_in_pieces, "SAMPLED_ROWS", 300)
+    some = table_in_pieces._sample(design, label, 0.2, 0)
+    share = replace(design, share=file_design.Share(0.2, 0, False))
+    X, positive = map(np.concatenate, zip(*share.blocks(0, 2000), strict=True))
+    assert set(some.X[some.positive, 0]) <= set(X[positive, 0])
+    assert set(some.X[~some.positive, 0]) <= set(X[~positive, 0])
+    if positives == 60:  # all that are not held out, and others for the rest
+        assert some.positive.sum() == positive.sum()
+        assert abs((~some.positive).sum() - 240) < 50
+    else:
+        assert abs(some.positive.sum() - 150) < 40
+        assert abs((~some.positive).sum() - 150) < 40
+
+
 def test_only_a_parquet_file_with_a_named_label_is_fitted_in_pieces(tmp_path):
     with pytest.raises(InputError, match=r"rows\.csv: is read whole, expected Parquet"):
         design_of(tmp_path / "rows.csv", label="fraud")
@@ -928,7 +949,7 @@ def test_what_breaks_a_design_is_named(tmp_path):
     X[70, 2] = np.nan
     np.save(tmp_path / "X.npy", X)
     design = FileDesign.open(tmp_path / "X.npy", tmp_path / "y.npy")
-    with pytest.raises(InputError, match="row 70, column 2: nan"):
+    with pytest.raises(InputError, match="row 70, column 2: missing"):
         moments_of(design)
     X[70, 2] = 1e101
     np.save(tmp_path / "X.npy", X)

@@ -135,9 +135,10 @@ class FileDesign:
                 row, column = np.argwhere(bad)[0]
                 name = self.columns[column] if self.columns else int(column)
                 number = first + row + bool(self.columns)  # an array's count from 0
+                wrong, wanted = X[row, column], f"a number of at most {LARGEST:g} in size"
+                found = "missing or no number" if np.isnan(wrong) else f"{wrong}, expected {wanted}"
                 raise InputError(
-                    f"{self.path}: row {number}, column {name!r}: {X[row, column]}, expected "
-                    f"a number of at most {LARGEST:g} in size. Fill, scale or drop it."
+                    f"{self.path}: row {number}, column {name!r}: {found}. Fill, scale or drop it."
                 )
             if y.dtype.kind == "f" and np.isnan(y).any():
                 raise self._unlabelled()
@@ -146,6 +147,14 @@ class FileDesign:
                 taken = self.share.takes(np.arange(first, first + len(X)))
                 X, positive = X[taken], positive[taken]
             yield X if self.scaling is None else self.scaling.apply(X), positive
+
+    def positives(self) -> int:
+        """Count the positive rows; of a table the labels alone are read."""
+        if not self.columns:
+            return sum(int(positive.sum()) for _, positive in self.blocks(0, self.rows))
+        with pq.ParquetFile(readable(place(self.path))) as file:
+            batches = file.iter_batches(BLOCK, columns=[self.label])
+            return sum(batch[self.label].to_pylist().count(self.pos_label) for batch in batches)
 
     def groups(self) -> list[Range]:
         """Cut the rows as they are read at a time, some millions of numbers each.

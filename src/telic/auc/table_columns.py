@@ -126,6 +126,8 @@ def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
         raise unreadable(path, error) from None
     except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: {_bad_libsvm_line(path) or error}") from None
+    if not len(y):
+        raise InputError(f"{path}: holds no rows. Is the file whole?")
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise InputError(f"{path}: row {row + 1}: the label is {y[row]}. Drop the row.")
@@ -197,7 +199,7 @@ class Encoder:
         for name in table.column_names:
             if name in leave_out:
                 continue
-            column = table[name]
+            column = _with_empty_texts(table[name])
             kind = column.type
             no_nulls(column, name, path, f", or leave the column out with --drop {name}")
             if name in one_hot or pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -255,7 +257,7 @@ class Encoder:
         for name, categories in self.columns:
             if name not in table.column_names:
                 raise InputError(f"{path}: no column {name!r}, which the model was fitted with.")
-            column = table[name]
+            column = _with_empty_texts(table[name])
             no_nulls(column, name, path)
             if categories is None:
                 if not is_number(column.type):
@@ -340,6 +342,13 @@ def reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return text.isascii() and "_" not in text
+
+
+def _with_empty_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take a null among texts for an empty one, as an empty cell of a CSV file is."""
+    kind = column.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return pc.fill_null(column, "") if is_text else column
 
 
 def no_nulls(column: pa.ChunkedArray, name: str, path: str | Path, else_: str = "") -> None:

@@ -114,8 +114,9 @@ def fit_measured_in_pieces(
     label, positive_label : str
         As `design_of` was told, and found.
     beta : float or None
-        None: by 5-fold cross-validation on as many of the training rows, drawn at random, as
-        `SAMPLED_ROWS` and `SAMPLED_NUMBERS` allow.
+        None: by 5-fold cross-validation on as many of the training rows as `SAMPLED_ROWS` and
+        `SAMPLED_NUMBERS` allow, drawn at random, the same number of each label where there are so
+        many.
     executor : telic.scale.Executor
     work : path
         Keeps the sums of finished passes, so that an interrupted job goes on.
@@ -199,11 +200,25 @@ def fit_measured_in_pieces(
 
 
 def _sample(design: FileDesign, positive_label: str, test: float, seed: int) -> Labelled:
-    """Draw some of the rows that `test` does not hold out."""
+    """Draw some of the rows that `test` does not hold out, as many of each label if possible.
+
+    AUC is of pairs, one of each label: what is drawn of one does not depend on the other.
+    """
     most = min(SAMPLED_ROWS, SAMPLED_NUMBERS // design.width)
+    there = design.positives()
+    others = design.rows - there
+    wanted = min(there, max(most // 2, most - others))
     # Those held out have the lowest of the rows' scrambled numbers, these the highest.
-    share = Share(max(test, 1 - most / design.rows), seed, False)
-    parts = list(replace(design, share=share).blocks(0, design.rows))
+    ours, theirs = (
+        Share(max(test, 1 - some / max(count, 1)), seed, False)
+        for some, count in ((wanted, there), (most - wanted, others))
+    )
+    parts, first = [], 0
+    for X, positive in design.blocks(0, design.rows):
+        rows = np.arange(first, first + len(X))
+        drawn = np.where(positive, ours.takes(rows), theirs.takes(rows))
+        parts.append((X[drawn], positive[drawn]))
+        first += len(X)
     X, positive = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return Labelled(X, positive, None, positive_label, list(design.columns))
 

@@ -6,7 +6,7 @@ import traceback
 from contextlib import suppress
 from typing import Any
 
-from telic.errors import JobError, TelicError
+from telic.errors import InputError, JobError, TelicError
 
 SMALLER = "smaller pieces (piece=, --piece) or more memory (memory=, --memory)"
 """What helps where memory does not suffice."""
@@ -63,7 +63,9 @@ def portable(error: BaseException) -> Exception:
 def failure(name: str, error: BaseException, finished: int, total: int, kept: bool) -> JobError:
     """Make the error that ends a job."""
     begun = "" if isinstance(error, Lost) else f"partition {name}: "
-    more = " and kept: the same job goes on from there" if kept else ""
-    found = JobError(f"{begun}{said(error)}. {finished} of {total} are finished{more}.")
+    more = " and kept: the same job goes on from there" if kept and finished else ""
+    # Once the input is mended it is another job.
+    left = "" if isinstance(error, InputError) else f" {finished} of {total} are finished{more}."
+    found = JobError(f"{begun}{said(error)}.{left}")
     found.__cause__ = error
     return found

@@ -249,6 +249,12 @@ def evaluate(
         encoder=ranker.encoder,
         width=ranker.coef.size,
     )
+    positives = int(rows.positive.sum())
+    if min(positives, rows.positive.size - positives) < 2:
+        raise InputError(
+            f"{table}: {positives} of {rows.positive.size} rows are {ranker.positive_label!r}, and "
+            "measures take at least two rows of each label. Measure on more rows."
+        )
     scores = ranker.score(rows.X)
     if report is not None:
         page(
