@@ -6,9 +6,9 @@ from telic.optim.rows import (
     entries_before,
     entries_within,
     entry,
-    row_dot,
     row_square,
     rows_add,
+    rows_dot,
 )
 
 _VISIT = 8
@@ -32,8 +32,10 @@ def _cut(A, n, turn, threads):
 @kernel
 def products(A, w, b, out, turn, threads):
     """Inner products of the rows with w, plus b; a share costs as much as another."""
-    for i in range(_cut(A, out.size, turn, threads), _cut(A, out.size, turn + 1, threads)):
-        out[i] = row_dot(A, i, w) + b
+    begin, end = _cut(A, out.size, turn, threads), _cut(A, out.size, turn + 1, threads)
+    rows_dot(A, None, begin, end, 1, w, out)
+    if b != 0.0:
+        out[begin:end] += b
 
 
 @kernel
@@ -49,8 +51,7 @@ def combine(A, a, out, turn, threads):
 @kernel
 def some_products(columns, working, a, out, turn, threads):
     """Inner products of some columns with a."""
-    for r in range(turn, working.size, threads):
-        out[r] = row_dot(columns, working[r], a)
+    rows_dot(columns, working, turn, working.size, threads, a, out)
 
 
 @kernel

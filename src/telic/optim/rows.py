@@ -62,6 +62,14 @@ def row_add(rows: Rows, i: int, scale: float, out: np.ndarray) -> None:
     raise NotImplementedError("row_add is called from compiled kernels only")
 
 
+def rows_dot(rows: Rows, which: Any, begin: int, end: int, step: int, w: Any, out: Any) -> None:
+    """Write inner products of rows with w (inside kernels).
+
+    Place r of out, from begin to end by step, is of row r, or of row ``which[r]`` if that is given.
+    """
+    raise NotImplementedError("rows_dot is called from compiled kernels only")
+
+
 def rows_add(rows: Rows, begin: int, end: int, scales: np.ndarray, out: np.ndarray) -> None:
     """Add the rows from begin to end, each times its scale, to out (inside kernels)."""
     raise NotImplementedError("rows_add is called from compiled kernels only")
@@ -116,10 +124,38 @@ def _dense_dot(rows, i, w):
     return _dot if isinstance(rows, types.Array) else None
 
 
-@overload(row_dot, jit_options={"fastmath": {"contract"}})
+@overload(row_dot)
 def _sparse_dot(rows, i, w):
-    """In order: a sum that may be reordered is compiled to gathers, which take twice the time."""
+    """In order: a sum that may be reordered is compiled to gathers, which take twice the time.
+
+    And a product that is added in one instruction keeps the next one waiting for longer.
+    """
     return None if isinstance(rows, types.Array) else _dot
+
+
+@overload(rows_dot, jit_options={"fastmath": FAST})
+def _dense_dots(rows, which, begin, end, step, w, out):
+    def dots(rows, which, begin, end, step, w, out):
+        for r in range(begin, end, step):
+            out[r] = row_dot(rows, r if which is None else which[r], w)
+
+    return dots if isinstance(rows, types.Array) else None
+
+
+# A call for each sparse row would cost a half of what the row does: the loops below make none.
+@overload(rows_dot)
+def _sparse_dots(rows, which, begin, end, step, w, out):
+    def dots(rows, which, begin, end, step, w, out):
+        for r in range(begin, end, step):
+            i = r if which is None else which[r]
+            total = 0.0
+            start, end_of_row = entries(rows, i)
+            for p in range(start, end_of_row):
+                k, x = entry(rows, i, p)
+                total += x * w[k]
+            out[r] = total
+
+    return None if isinstance(rows, types.Array) else dots
 
 
 @overload(row_add, jit_options={"fastmath": FAST})
@@ -137,8 +173,12 @@ def _row_add(rows, i, scale, out):
 def _rows_add(rows, begin, end, scales, out):
     def add_each(rows, begin, end, scales, out):
         for i in range(begin, end):
-            if scales[i] != 0.0:
-                row_add(rows, i, scales[i], out)
+            scale = scales[i]
+            if scale != 0.0:
+                start, end_of_row = entries(rows, i)
+                for p in range(start, end_of_row):
+                    k, x = entry(rows, i, p)
+                    out[k] += scale * x
 
     def add_by_four(rows, begin, end, scales, out):
         i = begin
