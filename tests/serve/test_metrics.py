@@ -51,10 +51,12 @@ def test_acceptance_ranks_and_keystrokes_saved(client, settings):
     for _ in range(2):  # the same again counts once
         client.post("/submit", json=ADA | {"composition": "5", "query": "soup"})
     found = counted(client)
-    assert found["telic_submissions_total", "true", "open", ""] == 2
-    assert found["telic_submissions_total", "false", "open", ""] == 3
+    # By whether it was taken from a list, and whether one stood before it.
+    for (accepted, listed), count in {("true", "true"): 2, ("false", "true"): 2}.items():
+        assert found["telic_submissions_total", accepted, listed, "open", ""] == count
+    assert found["telic_submissions_total", "false", "false", "open", ""] == 1
     assert found["telic_keystrokes_saved_total", ""] == len("ad") + len("sify")
-    assert found["telic_characters_total", ""] == len("saladsalsifysoupquincesoup")
+    assert found["telic_characters_total", ""] == len("saladsalsifysoupquince")
     assert found["telic_reciprocal_ranks_total", ""] == pytest.approx(1 / 2 + 1 / place + 1)
     engine = create_engine(settings.database)
     with engine.connect() as connection:
@@ -116,7 +118,7 @@ def test_only_an_admins_key_reads_them(completer, settings, tmp_path):
         assert client.get("/metrics", headers=own).status_code == 403
         client.post("/submit", json=ADA | {"query": "soup"}, headers=own)
         found = counted(client, authorization=f"Bearer {admin}")
-        assert found["telic_submissions_total", "false", "open", "shop"] == 1
+        assert found["telic_submissions_total", "false", "false", "open", "shop"] == 1
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,8 @@ def test_keystrokes_saved_are_what_was_not_typed(seen, saved):
 def test_held_submissions_are_told_apart():
     metrics = Metrics()
     metrics.submission("", "soup", None, held=True)
-    assert b'accepted="false",running_check="held",tenant=""} 1.0' in metrics.exposition()
+    labels = b'accepted="false",listed="false",running_check="held",tenant=""'
+    assert labels + b"} 1.0" in metrics.exposition()
 
 
 def test_a_request_is_a_span_without_its_parameters(completer, settings):

@@ -36,6 +36,10 @@ class Seen(NamedTuple):
         return max(len(query) - self.typed, 0) if self.accepted else 0
 
 
+def _said(value: bool) -> str:
+    return str(value).lower()
+
+
 class Metrics:
     """Counters and gauges of one process, or of all workers together where `FOLDER` is set.
 
@@ -60,19 +64,23 @@ class Metrics:
         )
         self._submissions = Counter(
             "telic_submissions",
-            "Submissions learned from, by whether the list was used; the running check is open "
-            "where the user's lists are re-ranked, or held where that did harm.",
-            ["tenant", "accepted", "running_check"],
+            "Submissions learned from, by whether a list stood before them and was used; the "
+            "running check is open where the user's lists are re-ranked, or held where that did "
+            "harm.",
+            ["tenant", "listed", "accepted", "running_check"],
             registry=registry,
         )
         self._ranks = Counter(
             "telic_reciprocal_ranks",
-            "Sum of 1/place of what was submitted in the last list; MRR by submissions.",
+            "Sum of 1/place of what was submitted in the last list; MRR by listed submissions.",
             ["tenant"],
             registry=registry,
         )
         self._characters = Counter(
-            "telic_characters", "Characters of submitted queries.", ["tenant"], registry=registry
+            "telic_characters",
+            "Characters of submitted queries before which a list stood.",
+            ["tenant"],
+            registry=registry,
         )
         self._saved = Counter(
             "telic_keystrokes_saved",
@@ -173,9 +181,9 @@ class Metrics:
         """Count a submission that was learned for the first time."""
         accepted = seen is not None and seen.accepted
         check = "held" if held else "open"
-        self._submissions.labels(tenant, str(accepted).lower(), check).inc()
-        self._characters.labels(tenant).inc(len(query))
+        self._submissions.labels(tenant, _said(seen is not None), _said(accepted), check).inc()
         if seen is not None:
+            self._characters.labels(tenant).inc(len(query))
             self._ranks.labels(tenant).inc(1 / seen.rank if seen.rank else 0.0)
             self._saved.labels(tenant).inc(seen.saved(query))
 
