@@ -241,13 +241,12 @@ mean is {tuned:.2f}, and it is more than 1.2 times as slow on {tuned_badly} of {
 {advice}
 
 """
-ADVICE = """Another library is the better choice in three cases. Take scikit-learn's Ridge where a
+ADVICE = """Another library is the better choice in two cases. Take scikit-learn's Ridge where a
 sparse set has few and well conditioned features, because a few steps of conjugate gradients cost
-less than a Gram matrix. For the same reason take its lbfgs for ℓ₂ logistic regression, and its
-Lasso, ElasticNet or Ridge (lsqr), on some thousand dense rows with hundreds of well conditioned
-features. Take LIBLINEAR for ℓ₁ logistic regression of sparse sets of some thousand rows where
-nobody needs a certificate: most of telic's last steps do not lower the objective, they prove that
-it is low. Where a fit takes a millisecond, the choice does not matter, because the checks of the
+less than a Gram matrix. (Of dense sets telic forms none where features hardly depend on each
+other.) Take LIBLINEAR for ℓ₁ logistic regression of sparse sets of some thousand rows where nobody
+needs a certificate: most of telic's last steps do not lower the objective, they prove that it is
+low. Where a fit takes a millisecond, the choice does not matter, because the checks of the
 input take most of it."""
 
 
