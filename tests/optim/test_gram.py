@@ -1,5 +1,7 @@
 """The model that Gram descent steps by: its sample of the rows, and what it learns from steps."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -291,3 +293,26 @@ def test_a_warm_start_on_a_constant_feature_is_left(make_data, monkeypatch, way,
     result = solve(problem, method=method, tol=1e-8, coef_init=np.full(5, 2.0))
     assert result.converged
     assert result.coef[0] == 0.0
+
+
+def test_a_model_is_minimised_as_closely_as_the_last_step_was_good(make_data, monkeypatch):
+    X, y = make_data(n=200, d=15)  # all rows are in the first sample: one model serves all steps
+    asked, promised, found = [], [], gram._minimum
+
+    def counted(*model, tol, rounds):
+        asked.append(tol)
+        minimise(*model, tol=tol, rounds=rounds)
+
+    def noted(*given):
+        promised.append(found(*given))
+        return promised[-1]
+
+    monkeypatch.setattr(gram, "minimise", counted)
+    monkeypatch.setattr(gram, "_minimum", noted)
+    problem = make_problem(X, y, l1=1e-3, fit_intercept=True)
+    assert solve(problem, method="gram", tol=1e-10).converged
+    ratios = [later[1] / one[1] for one, later in pairwise(promised)]
+    assert asked[:2] == [0.1, 0.1]
+    assert len(asked) > 4
+    np.testing.assert_allclose(asked[2:], np.clip(ratios[:-1], 1e-3, 0.1))
+    assert min(asked) < 0.05

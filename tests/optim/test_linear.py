@@ -191,13 +191,14 @@ def test_warm_start_pickle_pipeline_and_grid_search(cancer):
 
 def test_cross_validation_chooses_by_score_and_folds_may_run_in_threads(cancer, make_data):
     X, y = cancer
-    alone = ElasticNetClassifierCV(Cs=[1e-6, 1e-2, 1.0], l1_ratio=[0.2, 0.8]).fit(X, y)
+    given = {"Cs": [1e-6, 1e-2, 1.0], "l1_ratio": [0.2, 0.8], "tol": 1e-8}
+    alone = ElasticNetClassifierCV(**given).fit(X, y)
     assert alone.scores_.shape == (2, 3, 5)
     assert alone.C_ in (1e-2, 1.0)
     assert alone.scores_.mean(axis=-1).max() == pytest.approx(
         alone.scores_[[0.2, 0.8].index(alone.l1_ratio_), list(alone.Cs_).index(alone.C_)].mean()
     )
-    threads = ElasticNetClassifierCV(Cs=[1e-6, 1e-2, 1.0], l1_ratio=[0.2, 0.8], n_jobs=2).fit(X, y)
+    threads = ElasticNetClassifierCV(**given, n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(threads.scores_, alone.scores_)
     same = ElasticNetClassifier(C=alone.C_, l1_ratio=alone.l1_ratio_, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(alone.coef_, same.coef_, atol=1e-3)

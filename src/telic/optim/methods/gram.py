@@ -24,6 +24,8 @@ _SLOW = 0.3
 """Share of the last step's promise above which the model is formed anew, of more rows."""
 _STUCK = 0.5
 """The same where it already was of all rows: then its curvatures only have aged."""
+_CARE = 1e-3, 0.1
+"""Least and largest part of its first round that a model is minimised to."""
 _MEMORY = 20
 """Steps that the Cholesky model remembers."""
 _PASS = {True: 16.0, False: 10.0}
@@ -124,6 +126,8 @@ def gram(
             slow = _STUCK if part is problem else _SLOW
             rows = min(n, _MORE * rows)
             target, promised = _minimum(problem, model, coef, gradient)
+        # The model need not be solved much better than it foretold: Eisenstat and Walker's rule.
+        model.care = float(np.clip(promised / last, *_CARE)) if 0.0 < last < np.inf else _CARE[1]
         before, move, last = gradient, target - coef, promised
         # The intercept's best move, as in `WorkingGram`.
         move_b = -(model.means @ move) - slope_b / model.weight if problem.fit_intercept else 0.0
@@ -177,6 +181,7 @@ class _Model:
         d = problem.design.d
         self.diagonal, self.means, self.weight = np.zeros(d), np.zeros(d), 1.0
         self.matrix = np.empty((0, 0))
+        self.care = _CARE[1]
         self.formed = self.exact = False
         """Whether the matrix is of rows, and whether there is nothing that it could learn."""
 
@@ -216,7 +221,7 @@ class _Descent(_Model):
         """Coefficients at which the model, with the penalty, is nearly least."""
         target, slope = coef.copy(), gradient.copy()
         # An exact model is worth more rounds.
-        tol = 1e-6 if self.exact else 1e-3
+        tol = 1e-6 if self.exact else self.care
         minimise(self.matrix, slope, target, self.problem.penalty, tol=tol, rounds=1000)
         return target
 
