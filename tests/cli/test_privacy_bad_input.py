@@ -4,6 +4,7 @@ import json
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -421,3 +422,15 @@ def test_a_key_is_its_owners_alone(telic, tmp_path):
             network(tmp_path / "good")
         assert telic(*words)[0] == 0
         assert key.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_edge_list_says_who_is_not_in_it(tmp_path):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "schema.json").write_text(
+        '{"nodes": {"user": {}}, "links": [{"name": "f", "source": "user", "target": "user"}]}'
+    )
+    pq.write_table(pa.table({"id": ["a", "b", "c"]}), tmp_path / "net" / "nodes_user.parquet")
+    links = pa.table({"source": ["a"], "target": ["b"]})
+    pq.write_table(links, tmp_path / "net" / "links_f.parquet")
+    code, _, error = telic("convert", tmp_path / "net", tmp_path / "out.csv")
+    assert (code, "names no node without links: 1 are not in" in error) == (0, True)

@@ -627,3 +627,24 @@ def test_link_types_are_called_by_texts(key):
     link = {"name": "follow", "source": "user", "target": "user", key: ["user"]}
     with pytest.raises(InputError, match=rf"'{key}' of a link type is \['user'\]"):
         Schema.parse({"nodes": {"user": {}}, "links": [link]})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"nodes": {"user": {"age": "exact"}}, "links": []},
+            "node type 'user': nothing reads 'age'",
+        ),
+        (
+            {
+                "nodes": {"user": {}},
+                "links": [{"name": "f", "source": "user", "target": "user", "strenght": "exact"}],
+            },
+            "link type 'f': nothing reads 'strenght'",
+        ),
+    ],
+)
+def test_what_nothing_reads_of_a_schema_is_refused(content, message):
+    with pytest.raises(InputError, match=message):
+        Schema.parse(content)

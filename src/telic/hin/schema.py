@@ -165,6 +165,8 @@ class Schema:
                 }
                 for node, entry in content["nodes"].items()
             }
+            for node, entry in content["nodes"].items():
+                _refuse_unknown(entry, NODE_KEYS, f"{where}: node type {node!r}")
             links = tuple(_parse_link(link, where) for link in content["links"])
             ids = {node: entry.get("ids") for node, entry in content["nodes"].items()}
         except (KeyError, TypeError, AttributeError) as error:
@@ -217,6 +219,17 @@ def check_node_type(schema: Schema, name: str) -> None:
         raise InputError(f"node type {name!r} does not exist. Node types are {list(schema.nodes)}.")
 
 
+NODE_KEYS = "attributes", "ids"
+LINK_KEYS = "name", "source", "target", "strength", "self_links"
+
+
+def _refuse_unknown(entry: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Refuse a key that nothing reads: it may be an attribute in the wrong place, or misspelt."""
+    for key in entry:
+        if key not in known:
+            raise InputError(f"{where}: nothing reads {key!r}. Its keys are {', '.join(known)}.")
+
+
 def _parse_link(entry: Mapping[str, Any], where: str) -> LinkType:
     strength = entry.get("strength")
     name = entry["name"]
@@ -226,6 +239,7 @@ def _parse_link(entry: Mapping[str, Any], where: str) -> LinkType:
             raise InputError(f"{where}: {key!r} of a link type is {entry[key]!r}, expected a text.")
     if not isinstance(self_links, bool):
         raise InputError(f"{where}: link type {name!r}: 'self_links' must be true or false.")
+    _refuse_unknown(entry, LINK_KEYS, f"{where}: link type {name!r}")
     return LinkType(
         name,
         entry["source"],

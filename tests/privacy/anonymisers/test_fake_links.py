@@ -292,3 +292,36 @@ def test_candidates_of_whom_nothing_can_be_learned_are_as_likely_as_not(monkeypa
     fold = again.integers(fake_links.FOLDS, size=30)
     assert odds == pytest.approx(np.where(fold == own, 0.0, np.log(3)))
     assert asked == [(fold != k).sum() for k in range(fake_links.FOLDS) if k != own]
+
+
+def shops(n=300, items=200, fakes=0.3):
+    """Users buy popular items; of a release some of what they buy is fake, and drawn evenly."""
+    rng = np.random.default_rng(0)
+    schema = Schema({"user": {}, "item": {}}, (LinkType("buys", "user", "item"),))
+    popular = rng.dirichlet(0.2 * np.ones(items))
+    pairs = {(u, i) for u in range(n) for i in rng.choice(items, 6, p=popular)}
+    false = {(u, i) for u in range(n) for i in rng.integers(items, size=int(6 * fakes) + 1)}
+
+    def network(links):
+        nodes = {"user": {"id": np.arange(n)}, "item": {"id": np.arange(items)}}
+        return network_from_arrays(schema, nodes, {"buys": tuple(np.array(sorted(links)).T)})
+
+    return network(pairs), network(pairs | false)
+
+
+@pytest.mark.parametrize("node_type", ["user", "item"])
+def test_fake_links_to_and_from_other_types_are_looked_at_too(node_type):
+    network, release = shops()
+    found = detect_fakes(network, release, node_type=node_type)
+    assert found["buys"] > 0.75
+    # The control: links that are called fake by chance are as the others are.
+    rng = np.random.default_rng(1)
+    links = release.links["buys"]
+    some = rng.random(len(links)) < 0.7
+    pairs = links.sources[some], links.indices[some]
+    by_chance = network_from_arrays(
+        network.schema,
+        {kind: {"id": np.arange(network.size(kind))} for kind in ("user", "item")},
+        {"buys": pairs},
+    )
+    assert detect_fakes(by_chance, release, node_type=node_type)["buys"] < 0.6

@@ -12,7 +12,7 @@ from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy.adversary import Adversary
 from telic.privacy.anonymisers.coarsen import bin_strengths, generalise, link_counts
 from telic.privacy.anonymisers.complete_graph import complete_graph, without_majority_strength
-from telic.privacy.anonymisers.ids import randomise_ids
+from telic.privacy.anonymisers.ids import randomise_ids, schema_only
 from telic.privacy.anonymisers.k_degree import k_anonymous_degrees
 from telic.privacy.anonymisers.perturb_links import perturb_links
 from telic.privacy.anonymisers.random_links import add_random_links
@@ -54,6 +54,28 @@ def test_without_a_seed_nobody_can_repeat_the_shuffle(world):
     keys = [randomise_ids(target, seed=seed)[1] for seed in (None, None, 5, 5)]
     assert not keys[0].equals(keys[1])
     assert keys[2].equals(keys[3])
+
+
+def test_notes_on_columns_and_the_sign_of_a_zero_are_not_published():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    field = pa.field("x", pa.float64(), metadata={"comment": "0 is ann"})
+    own = pa.field("id", pa.string(), metadata={"comment": "by hand"})
+    users = pa.table([["a", "b"], [0.0, -0.0]], schema=pa.schema([own, field]))
+    published = schema_only(Network(schema, {"user": users}, {})).nodes["user"]
+    assert [each.metadata for each in published.schema] == [None, None]
+    assert [str(x) for x in published.column("x").to_pylist()] == ["0.0", "0.0"]
+
+
+def test_a_width_that_is_nothing_beside_a_value_is_refused():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"x": "exact"}}}, "links": []})
+    for values in ([1e308, 1.0], [-1e308, 1.0]):
+        net = network_from_arrays(schema, {"user": {"id": ["a", "b"], "x": values}}, {})
+        with pytest.raises(InputError, match=r"a width of 0\.1 is too small beside some values"):
+            generalise(net, attribute="x", width=0.1)
+    ends = [float("inf"), -2.5]
+    net = network_from_arrays(schema, {"user": {"id": ["a", "b"], "x": ends}}, {})
+    coarse = generalise(net, attribute="x", width=0.1).nodes["user"].column("x").to_pylist()
+    assert coarse == ends
 
 
 def test_columns_that_the_schema_does_not_name_are_not_published():
@@ -443,7 +465,8 @@ def test_wrong_steps_are_named(world):
         ({"method": "drop-links", "links": "like"}, "'links' is 'like', expected a list of names"),
         ({"method": "perturb", "share": "half"}, "'share' is 'half', expected a number"),
         ({"method": "k-degree", "k": 2.5}, "'k' is 2.5, expected a whole number"),
-        ({"method": "complete", "strengths": {"mention": 0}}, "object of positive whole numbers"),
+        ({"method": "complete", "strengths": {"mention": 0}}, "object of whole numbers from 1"),
+        ({"method": "complete", "strengths": {"mention": 2**31}}, "object of whole numbers from 1"),
     ]:
         with pytest.raises(InputError, match=message):
             apply_steps(target, [step])

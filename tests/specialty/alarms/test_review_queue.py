@@ -76,6 +76,36 @@ def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, ur
     queue.close()
 
 
+def test_alarms_are_listed_in_the_order_of_the_queue(log, nothing, queue, url):
+    alerts = judge(log, nothing, care=care_of(log, nothing))
+    assert alerts.standing is not None
+    queue.add(log, nothing, alerts, name="monday", limit=50)
+    first = log.access_row[alerts.queue("open")[:50]]
+    listed = [alarm["row"] for alarm in queue.alarms(limit=50)]
+    place = dict(zip(log.access_row, alerts.place, strict=True))
+    assert set(listed) == set(first)
+    assert [place[row] for row in listed] == sorted(place[row] for row in first)
+    with queue._transaction() as connection:  # as an older version left it
+        connection.exec_driver_sql("ALTER TABLE review_alarms DROP COLUMN place")
+    queue.close()
+    queue = ReviewQueue(url)
+    lifts = [alarm["lift"] for alarm in queue.alarms(limit=50)]
+    assert lifts == sorted(lifts)
+    assert queue.add(log, nothing, alerts, name="monday", limit=50) == (
+        0,
+        0,
+        50,
+        queue_left(alerts),
+    )
+    assert [alarm["row"] for alarm in queue.alarms(limit=50)] == listed
+    queue.close()
+
+
+def queue_left(alerts):
+    """Open alarms beyond the first fifty."""
+    return len(alerts.queue("open")) - 50
+
+
 def test_decided_alarms_make_room_for_the_next(log, nothing, tmp_path):
     alerts = judge(log, nothing)
     some = np.unique(alerts.queue("open")[:40])[:6]

@@ -144,6 +144,10 @@ def convert(
             network = projected(network, project, paths)
         begin("writing")
         write(network, out)
+    if kind == "CSV" and (lonely := _without_links(network)):
+        typer.echo(
+            f"An edge list names no node without links: {lonely:,} are not in {out}.", err=True
+        )
     if as_json:
         print_json({"path": str(out), **_sizes(network)})
         return
@@ -153,6 +157,15 @@ def convert(
         + ", ".join(f"{network.size(kind):,} {kind} nodes" for kind in network.nodes)
         + "".join(f", {size} {name} links" for name, size in sizes.items())
     )
+
+
+def _without_links(network: "Network") -> int:
+    """Count the nodes that no link leads from or to."""
+    linked: dict[str, set[int]] = {kind: set() for kind in network.nodes}
+    for link in network.schema.links:
+        linked[link.source].update(network.links[link.name].sources.tolist())
+        linked[link.target].update(network.links[link.name].indices.tolist())
+    return sum(network.size(kind) - len(nodes) for kind, nodes in linked.items())
 
 
 def _sizes(network: "Network") -> dict[str, dict[str, int]]:

@@ -145,7 +145,12 @@ def _multiples(values: np.ndarray, width: float) -> np.ndarray:
         if (coarse > values).any():
             raise InputError(f"a multiple of {width} below some values needs more than 64 bits.")
         return coarse
-    quotient = values.astype(float) / width
+    with np.errstate(over="ignore"):
+        quotient = values.astype(float) / width
+    if (np.isinf(quotient) & np.isfinite(values.astype(float))).any():
+        raise InputError(
+            f"a width of {width} is too small beside some values. Choose a larger one."
+        )
     near = np.round(quotient)
     # 0.3 / 0.1 is below 3 by rounding, and 6 * 0.1 above 0.6: decimals are what people mean.
     with np.errstate(invalid="ignore"):  # infinite ones stay

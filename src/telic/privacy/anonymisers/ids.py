@@ -10,7 +10,7 @@ from telic.data.contracts import SIMULATED
 from telic.errors import InputError
 from telic.hin import Network, induced
 from telic.hin.schema import check_node_type
-from telic.privacy.protected import target_type
+from telic.privacy.protected import one_zero, target_type
 
 
 def randomise_ids(
@@ -85,11 +85,15 @@ def _renamed(network: Network, node_type: str, rng: np.random.Generator) -> Netw
 
 
 def schema_only(network: Network) -> Network:
-    """Leave out columns that the schema does not name: nobody has judged what they tell."""
+    """Leave out columns that the schema does not name: nobody has judged what they tell.
+
+    Nor what notes on a column do, or the sign of a zero.
+    """
     nodes = {}
     for name, attributes in network.schema.nodes.items():
-        table = network.nodes[name].select(["id", *attributes])
+        table = network.nodes[name]
         simulated = (table.schema.metadata or {}).get(SIMULATED)
         kept = None if simulated is None else {SIMULATED: simulated}
-        nodes[name] = table.replace_schema_metadata(kept)
+        columns = {column: one_zero(table.column(column)) for column in ("id", *attributes)}
+        nodes[name] = pa.table(columns).replace_schema_metadata(kept)
     return Network(network.schema, nodes, network.links)

@@ -127,8 +127,10 @@ def _check(options: Mapping[str, Any], where: str) -> None:
         "links": (lambda x: isinstance(x, list) and all(map(_is_text, x)), "a list of names"),
         "seed": (_is_whole, "a whole number >= 0"),
         "strengths": (
-            lambda x: isinstance(x, Mapping) and all(_is_whole(y) and y > 0 for y in x.values()),
-            "an object of positive whole numbers",
+            lambda x: (
+                isinstance(x, Mapping) and all(_is_whole(y) and 0 < y < 2**31 for y in x.values())
+            ),
+            "an object of whole numbers from 1 to 2³¹ − 1",
         ),
     }
     for name, value in options.items():

@@ -71,10 +71,14 @@ class Alerts:
             "open": self.raised & ~self.explained,
             "explained": self.explained,
         }
-        standing = np.maximum(self.declared, self.practised)
-        standing = standing if self.standing is None else self.standing
         rows = np.flatnonzero(kinds[status])
-        return rows[np.lexsort((standing[rows], self.explained[rows]))]
+        return rows[np.lexsort((self.place[rows], self.explained[rows]))]
+
+    @property
+    def place(self) -> np.ndarray:
+        """What orders the queue, the first the least."""
+        lift = np.maximum(self.declared, self.practised)
+        return lift if self.standing is None else self.standing
 
     def queue_without(self) -> np.ndarray:
         """The queue if nobody knew the de facto specialties."""

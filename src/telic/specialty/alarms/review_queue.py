@@ -79,6 +79,7 @@ _ALARMS = Table(
     Column("practised", Text),
     Column("diagnoses", Text, nullable=False),
     Column("because", Text, nullable=False),
+    Column("place", Float),  # in the queue; null in rows of older versions
 )
 _STEPS = Table(
     "review_steps",
@@ -132,6 +133,9 @@ class ReviewQueue:
         with self._transaction() as connection:
             if not inspect(connection).has_table(_KEY.name):
                 _TABLES.create_all(connection)
+            columns = inspect(connection).get_columns(_ALARMS.name)
+            if "place" not in {column["name"] for column in columns}:  # an older version's
+                connection.exec_driver_sql("ALTER TABLE review_alarms ADD COLUMN place FLOAT")
             key = connection.scalar(select(_KEY.c.key))
             if key is None:
                 key = secrets.token_hex(32)
@@ -180,9 +184,9 @@ class ReviewQueue:
                 log, discovery, alerts, np.array([*asked.values()], int), pseudonyms=names
             )
             new, changed, again = [], [], []
-            for alarm, line in zip(asked, described, strict=True):
+            for (alarm, a), line in zip(asked.items(), described, strict=True):
                 state, decided = there.get(alarm, (None, False))
-                values = _values(alarm, line, name)
+                values = {**_values(alarm, line, name), "place": float(alerts.place[a])}
                 if state is None:
                     new.append(values)
                     continue
@@ -208,7 +212,8 @@ class ReviewQueue:
             One of `STATES`; all if not given.
         limit : int
         """
-        wanted = select(_ALARMS).order_by(_ALARMS.c.lift, _ALARMS.c.alarm).limit(limit)
+        place = func.coalesce(_ALARMS.c.place, _ALARMS.c.lift)
+        wanted = select(_ALARMS).order_by(place, _ALARMS.c.lift, _ALARMS.c.alarm).limit(limit)
         if state is not None:
             expect_one_of(STATES, state=state)
             wanted = wanted.where(_ALARMS.c.state == state)
