@@ -424,7 +424,7 @@ def test_a_key_is_its_owners_alone(telic, tmp_path):
         assert key.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_edge_list_says_who_is_not_in_it(tmp_path):
+def test_an_edge_list_says_who_is_not_in_it(telic, tmp_path):
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "schema.json").write_text(
         '{"nodes": {"user": {}}, "links": [{"name": "f", "source": "user", "target": "user"}]}'
