@@ -188,8 +188,12 @@ def test_users_of_one_network_are_not_enough_for_an_app(rare):
 def test_a_log_without_apps_is_refused(logged):
     table = logged.drop_columns(["installed", "opened"])
     replay = Replay(read_compositions(table))
-    with pytest.raises(InputError, match="names no apps, so appaware has nothing to learn"):
-        fit_completer(replay, model="appaware", relevance="mpc")
+    for model in ("appaware", "appaware-adaqac"):
+        with pytest.raises(InputError, match=f"names no apps, so {model} has nothing to learn"):
+            fit_completer(replay, model=model, relevance="mpc")
+    few = Replay(read_compositions(logged), min_users=41)
+    with pytest.raises(InputError, match="no app that 41 users of the training part had"):
+        fit_completer(few, model="appaware", relevance="mpc")
 
 
 def test_independent_apps_are_not_used(catalogue):

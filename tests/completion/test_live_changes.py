@@ -206,6 +206,7 @@ def test_denied_phrases_are_never_shown_and_never_learned(tmp_path):
 
 # What nobody sees of a text, of each kind: between, around and for letters, and accents of all.
 UNSEEN = "\u2061\u2062\u2064\u180e\u115f\u1160\u3164\uffa0\u206a\u206f\ufff0\U0001d173"
+UNSEEN += "\u2800\ufff9\U00013430\u180b\u180d\U0001bca1\ufe2f\u20d0\u0487\u2de0\ua66f"
 UNSEEN += "\U000e0061\U000e0100\U000e0101\u1ab0\u1dc4\u20dd\ufe20"
 
 
@@ -222,7 +223,9 @@ UNSEEN += "\U000e0061\U000e0100\U000e0101\u1ab0\u1dc4\u20dd\ufe20"
         ("/^t/ \n", ["tea"], ["at"]),
         ("green\0tea", ["green tea"], ["tea"]),
         ("tea", ["te\u00ada", "tea\u200b", "\u202atea\u202c", "\ufefftea"], ["teas"]),
-        ("*tea*", [f"my t{mark}ea" for mark in UNSEEN], ["te a", "t\u2800ea"]),
+        ("*tea*", [f"my t{mark}ea" for mark in UNSEEN], ["te a"]),
+        ("/thé/", ["th\u200bé", "thé\u200b", "the\u0301"], ["tho"]),
+        ("/أحمد/", ["أ\u200bحمد"], ["حمد"]),
         ("*하*", ["하늘"], ["한국", "ㅎ"]),
         ("*か*", ["かい"], ["がいこく"]),
         ("/か/", ["かい"], ["がいこく"]),

@@ -177,6 +177,9 @@ def test_the_diagonal_is_that_of_the_matrix(fit_intercept):
     problem = make_problem(X, target_of("logistic", X), fit_intercept=fit_intercept)
     matrix = np.empty((7, 7))
     means, total = weighted_gram(problem, weights, matrix)
+    narrow = make_problem((1e21 * X).astype(np.float32), target_of("logistic", X))
+    squares = weighted_diagonal(narrow, weights)[0]  # which overflow in the data's own type
+    np.testing.assert_allclose(squares, weights @ (1e21 * X) ** 2, rtol=1e-5)
     diagonal, own_means, own_total = weighted_diagonal(problem, weights)
     np.testing.assert_allclose(diagonal, matrix.diagonal(), rtol=1e-9)
     assert (diagonal[3] == 0.0) == fit_intercept

@@ -41,7 +41,7 @@ from telic.scale import (
     row_ranges,
 )
 from telic.scale.arrays import fold, store_arrays
-from telic.scale.failures import Lost, LostWorker
+from telic.scale.failures import Lost, LostWorker, failure
 from telic.scale.job_folder import hidden, identity, placed
 from telic.scale.job_report import JobReport, TaskReport
 from telic.scale.memory import of_task
@@ -1009,3 +1009,22 @@ def test_a_container_has_the_memory_that_it_may_take(tmp_path, monkeypatch, text
     whole = memory.of_this_machine()
     monkeypatch.setattr(memory, "CONTAINER", file)
     assert memory.of_this_machine() == min(whole, most or whole)
+
+
+@pytest.mark.parametrize(
+    ("error", "finished", "said"),
+    [
+        (
+            ValueError("no"),
+            2,
+            "partition a: ValueError: no. 2 of 3 are finished and kept: the same",
+        ),
+        (ValueError("no"), 0, "partition a: ValueError: no. 0 of 3 are finished."),
+        (InputError("row 2: no number."), 2, "partition a: row 2: no number."),
+    ],
+)
+def test_a_job_goes_on_only_where_something_is_finished_and_the_input_stays(error, finished, said):
+    text = str(failure("a", error, finished, 3, kept=True))
+    assert text.startswith(said)
+    assert ("goes on" in text) == ("the same" in said)
+    assert text == said or "the same" in said

@@ -886,25 +886,25 @@ def test_beta_is_chosen_on_some_of_the_rows_that_are_not_held_out(tmp_path, monk
     assert set(map(tuple, some.X)) < set(map(tuple, X))
 
 
-@pytest.mark.parametrize("positives", [1000, 60])
+@pytest.mark.parametrize("positives", [10_000, 600])
 def test_as_many_rows_of_each_label_are_drawn_as_there_are(tmp_path, monkeypatch, positives):
     rng = np.random.default_rng(0)
-    y = rng.permutation(2000) < positives
-    pq.write_table(pa.table({"x": rng.normal(size=2000), "y": y}), tmp_path / "rows.parquet")
+    y = rng.permutation(20_000) < positives  # in several blocks
+    pq.write_table(pa.table({"x": rng.normal(size=20_000), "y": y}), tmp_path / "rows.parquet")
     design, label = design_of(tmp_path / "rows.parquet", label="y", positive="True")
     assert design.positives() == positives
-    monkeypatch.setattr(table_in_pieces, "SAMPLED_ROWS", 300)
+    monkeypatch.setattr(table_in_pieces, "SAMPLED_ROWS", 3000)
     some = table_in_pieces._sample(design, label, 0.2, 0)
     share = replace(design, share=file_design.Share(0.2, 0, False))
-    X, positive = map(np.concatenate, zip(*share.blocks(0, 2000), strict=True))
+    X, positive = map(np.concatenate, zip(*share.blocks(0, 20_000), strict=True))
     assert set(some.X[some.positive, 0]) <= set(X[positive, 0])
     assert set(some.X[~some.positive, 0]) <= set(X[~positive, 0])
-    if positives == 60:  # all that are not held out, and others for the rest
+    if positives == 600:  # all that are not held out, and others for the rest
         assert some.positive.sum() == positive.sum()
-        assert abs((~some.positive).sum() - 240) < 50
+        assert abs((~some.positive).sum() - 2400) < 200
     else:
-        assert abs(some.positive.sum() - 150) < 40
-        assert abs((~some.positive).sum() - 150) < 40
+        assert abs(some.positive.sum() - 1500) < 150
+        assert abs((~some.positive).sum() - 1500) < 150
 
 
 def test_only_a_parquet_file_with_a_named_label_is_fitted_in_pieces(tmp_path):

@@ -53,6 +53,11 @@ def test_code_that_is_led_to_counts_and_prose_does_not(package):
     assert of(package) not in (first, second)
 
 
+def test_modules_that_import_each_other_are_read_once(package):
+    (package / "second.py").write_text("from sample_package import first\nRATE = 1\n")
+    assert of(package) == of(package)
+
+
 def test_settings_and_functions_count(package):
     assert of(package, settings={"a": 1, "b": 2}) == of(package, settings={"b": 2, "a": 1})
     assert of(package, settings={"a": 1}) != of(package, settings={"a": 2})

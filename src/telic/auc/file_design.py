@@ -151,7 +151,7 @@ class FileDesign:
     def positives(self) -> int:
         """Count the positive rows; of a table the labels alone are read."""
         if not self.columns:
-            return sum(int(positive.sum()) for _, positive in self.blocks(0, self.rows))
+            return int(np.asarray(mapped(self.label) == self.pos_label, bool).sum())
         with pq.ParquetFile(readable(place(self.path))) as file:
             batches = file.iter_batches(BLOCK, columns=[self.label])
             return sum(batch[self.label].to_pylist().count(self.pos_label) for batch in batches)

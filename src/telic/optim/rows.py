@@ -128,7 +128,7 @@ def _dense_dot(rows, i, w):
 def _sparse_dot(rows, i, w):
     """In order: a sum that may be reordered is compiled to gathers, which take twice the time.
 
-    And a product that is added in one instruction keeps the next one waiting for longer.
+    Nor are products added in one instruction (FMA): that lengthens the chain of additions.
     """
     return None if isinstance(rows, types.Array) else _dot
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from telic.errors import InputError
+from telic.report import Report
 from telic.specialty.recognition.classifiers import (
     CLASSIFIERS,
     Kernel,
@@ -20,7 +22,7 @@ from telic.specialty.recognition.classifiers import (
 from telic.specialty.recognition.recognise import (
     CORE_CLASSES,
     FEWEST,
-    STEP,
+    STEPS,
     Recognition,
     classes_beside,
     in_steps,
@@ -29,7 +31,9 @@ from telic.specialty.recognition.recognise import (
     users_needed,
     with_specialty,
 )
+from telic.specialty.recognition.shuffled_control import DE_FACTO, recognition_facts
 from telic.specialty.recognition.tfidf import AccessTfidf
+from telic.specialty.report.page import _recognition
 from telic.specialty.small_cells import SMALL_CELL
 
 
@@ -261,17 +265,22 @@ def test_the_interval_holds_the_mean_f1_of_classes_drawn_anew(users, apart):
 
 def test_scores_do_not_tell_how_few_users_a_class_has():
     """Whatever is shown, each small number of users has ten test halves with such a recall."""
-    steps = np.round(np.arange(0, 1.001, STEP), 12)
+    steps = [step / STEPS for step in range(STEPS + 1)]
     for users in range(FEWEST, SMALL_CELL):
         halves = np.arange(5 * (users // 2) + 1) / (users // 2)
         others = np.arange(5 * (users - users // 2) + 1) / (users - users // 2)
         recalls = (halves[:, None] + others).ravel() / 10
-        assert np.unique(in_steps(recalls, users).round(12)).tolist() == steps.tolist()
+        assert np.unique(in_steps(recalls, users)).tolist() == steps
     assert scored(0.83, 10).shown("a").tolist() == pytest.approx([0.85] * 3)
     assert scored(0.83, 11).shown("a").tolist() == [pytest.approx(0.83)] * 3
     assert scored(0.83, 10).interval("a") == scored(0.85, 6).interval("a")
     exact = scored(0.83, 10)
     exact = replace(exact, of_pipelines={"one": exact.scores})
+    assert exact.mean_of(["b"]) == pytest.approx([0.83] * 3)
+    assert exact.macro_f1(["b"]) == pytest.approx(0.83)
+    # What classes of few users weigh in a mean would tell their size, or their own scores.
+    assert exact.mean_of(["a", "b"]).tolist() == [0.85] * 3
+    assert exact.macro_f1(["a", "b"]) == 0.85
     (row,) = exact.pipeline_scores("a", ["b"])
     assert (row.f1, row.core_f1) == (pytest.approx(0.85), pytest.approx(0.83))
 
@@ -302,3 +311,27 @@ def test_a_specialty_is_told_from_core_classes_or_else_from_the_logs_own_codes()
     assert classes_beside(names[-4:], nobody) == []
     many = np.repeat([f"code {i:02}" for i in range(30)], 20 + np.arange(30))
     assert classes_beside(many, nobody) == [f"code {i}" for i in range(29, 17, -1)]
+
+
+def small_and_large(users):
+    """A recognition of a specialty beside two codes, and of equal scores in each fold."""
+    scores = np.full((5, 2, 3, 3), 0.83)
+    return Recognition((DE_FACTO, "a", "b"), np.array([users, 30, 40]), scores, 0.42)
+
+
+@pytest.mark.parametrize(("users", "told"), [(10, 0.85), (11, 0.83)])
+def test_facts_and_the_page_show_rounded_scores_of_few_users(users, told):
+    one = small_and_large(users)
+    found = SimpleNamespace(specialties=[SimpleNamespace(name="Wounds")])
+    (facts,) = recognition_facts(found, {(0, "SVM"): one})
+    shown = [facts[name] for name in ("precision", "recall", "f1")]
+    assert shown == pytest.approx([told] * 3)
+    assert facts["f1_interval"] == one.interval(DE_FACTO)
+    assert facts["core_f1"] == pytest.approx(0.83)
+    report = Report("A page", "")
+    _recognition(report, one)
+    page = report.markdown()
+    assert f"| {DE_FACTO} | {told:.3f} | {told:.3f} | {told:.3f} | 0.420 |" in page
+    assert "| a | 0.830 | 0.830 | 0.830 |" in page
+    low, high = one.interval(DE_FACTO)
+    assert f"[{low:.2f}, {high:.2f}]" in page

@@ -5,10 +5,11 @@ import unicodedata
 from collections.abc import Sequence
 
 from telic.data.contracts import MAX_TEXT
-from telic.data.text_marks import marks_pattern
+from telic.data.text_marks import LEFT_OUT, UNSEEN, one_or_more
 from telic.errors import InputError
 
-_MARKS = re.compile(marks_pattern(r"\U{code:08x}"))
+_MARKS = re.compile(one_or_more(LEFT_OUT + UNSEEN, r"\U{code:08x}"))
+_UNSEEN = re.compile(one_or_more(UNSEEN, r"\U{code:08x}"))
 _LETTERS = str.maketrans(
     {
         "ł": "l",
@@ -80,6 +81,11 @@ def fold(text: str) -> str:
     words = form.split()
     folded = " ".join(words)
     return folded + " " if words and text[-1].isspace() else folded
+
+
+def seen(text: str) -> str:
+    """Return what is shown of a text, no letter of it taken apart."""
+    return text if text.isascii() else unicodedata.normalize("NFC", _UNSEEN.sub("", text))
 
 
 def form_of_character(code: int) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 from unicodedata import normalize
 
-from telic.completion.engine.folding import fold
+from telic.completion.engine.folding import fold, seen
 from telic.completion.engine.words import words_of
 from telic.data.pieces import open_pieces, text_lines
 from telic.errors import InputError
@@ -54,7 +54,9 @@ class DenyList:
                 )
             starred = len(rule) > 2 and rule.startswith("*") and rule.endswith("*")
             if len(rule) > 2 and rule.startswith("/") and rule.endswith("/"):
-                patterns += map(_compiled, dict.fromkeys((rule[1:-1], _whole(rule[1:-1]))))
+                patterns += map(
+                    _compiled, dict.fromkeys((rule[1:-1], normalize("NFC", rule[1:-1])))
+                )
             elif not fold(rule[1:-1] if starred else rule) or rule == "*":
                 raise InputError(f"deny rule {given!r}: expected a phrase, *part* or /pattern/.")
             elif not starred and rule.startswith("*") != rule.endswith("*"):
@@ -64,7 +66,7 @@ class DenyList:
                 )
             elif starred:
                 begins = " " * rule[1].isspace()  # folding drops it, and keeps one at the end
-                inside.append(re.escape(begins + _whole(fold(rule[1:-1]))))
+                inside.append(re.escape(begins + seen(fold(rule[1:-1]))))
             else:
                 exact.add(fold(rule).strip())
         object.__setattr__(self, "_exact", exact)
@@ -86,8 +88,8 @@ class DenyList:
         folded = fold(text).strip()
         # An accent may be a character of its own in the phrase and not in the pattern, or the other
         # way round; half a syllable is no part of a phrase, though it begins one.
-        syllables = _whole(folded)
-        forms = {syllables, text, _whole(text)}
+        syllables = seen(folded)
+        forms = {syllables, text, seen(text)}
         inside: re.Pattern[str] | None = self._inside  # type: ignore[attr-defined]
         patterns: list[re.Pattern[str]] = self._patterns  # type: ignore[attr-defined]
         return (
@@ -155,11 +157,6 @@ def _refuse_text(texts: Any, name: str) -> None:
         raise InputError(f"{name}: {texts[:40]!r} is one str, expected a sequence of them.")
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise InputError(f"{name}: {texts!r}, expected a sequence of str.")
-
-
-def _whole(text: str) -> str:
-    """Return a text in which no letter is taken apart."""
-    return text if text.isascii() else normalize("NFC", text)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

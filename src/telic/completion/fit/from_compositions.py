@@ -65,7 +65,8 @@ def fit_completer(
     Raises
     ------
     InputError
-        If the folder holds another job's files, or a model of apps is asked for of a log without.
+        If the folder holds another job's files, or a model of apps is asked for of a log without
+        apps, or without one that enough users had.
     """
     if work is not None:
         refuse_remote(work, "work", "what is learned from is mapped")
@@ -93,6 +94,12 @@ def fit_completer(
                 together=model == "appaware-adaqac",
                 **engine,
             )
+            if not models.signals["appaware"].known.any():
+                raise InputError(
+                    f"{replay.log.source}: no app that {replay.min_users} users of the training "
+                    f"part had, so {model} has nothing to learn. Lower --min-users, or choose "
+                    "another model."
+                )
         else:
             models = fit_models(replay, score, protocol, **engine)
     return completer_of(replay, models, model)

@@ -29,9 +29,9 @@ _CARE = 1e-3, 0.1
 _MEMORY = 20
 """Steps that the Cholesky model remembers."""
 _PASS = {True: 16.0, False: 10.0}
-"""Features whose matrix of dense rows costs as much as a pass, by whether the loss is squared."""
+"""Features at which a row's part of the matrix costs a pass over it, by whether loss is squared."""
 _STEP = 8
-"""Rows, times the features, whose pass costs as much as the minimum of a model that has learned."""
+"""Rows per feature over which a pass costs as much as to minimise a model that has learned."""
 _WORTH = 7.0
 """Steps that a matrix must cost for its diagonal to be tried before it."""
 _GLANCE = 8, 256
@@ -94,7 +94,8 @@ def gram(
             other = yield Iterate(coef, intercept, spent, z, a, gradient, risk)
             spent = 0
             if other is not None:
-                # A Cholesky factor is a model of smooth problems only, a matrix one of them all.
+                # A Cholesky factor is a model of smooth problems only. A finished matrix serves
+                # every penalty, so that none is put off any longer.
                 if trial is not None or other.is_smooth != problem.is_smooth:
                     model = trial = None
                 problem, last = other, np.inf
@@ -148,9 +149,9 @@ METHOD = Method("gram", gram, random=False, resumes=True, offsets=True)
 class _Trial:
     """Whether steps without a matrix cost less than the matrix and the steps with it would.
 
-    The diagonal is not worth another step if a full one does not decrease the objective enough, as
-    where features resemble each other, if its steps come to nothing, or if at the rate so far more
-    of them are left than cost as much as a matrix.
+    The diagonal is not worth another step in three cases: a full one does not decrease the
+    objective enough, as where features resemble each other; its steps come to nothing; or those
+    that are left at the rate so far cost more than a matrix does.
     """
 
     def __init__(self, price: float) -> None:

@@ -70,7 +70,8 @@ def weighted_diagonal(
     squares, sums = np.zeros(d), np.zeros(d)
     with small_products(d):
         for begin in range(0, weights.size, _CHUNK):
-            chunk, some = matrix[begin : begin + _CHUNK], weights[begin : begin + _CHUNK]
+            chunk = matrix[begin : begin + _CHUNK].astype(np.float64, copy=False)
+            some = weights[begin : begin + _CHUNK]
             squares += some @ (chunk * chunk)
             sums += some @ chunk
     if not problem.fit_intercept:

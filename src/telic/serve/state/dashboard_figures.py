@@ -12,6 +12,8 @@ MIN_USERS = 5
 MAX_DAYS = 366
 MOST = 20
 """Queries in a list."""
+LOOKED_AT = 1000
+"""Queries of most users among which a list is sought that names none which is denied."""
 
 
 def figures(
@@ -87,7 +89,7 @@ def figures(
             .having(users >= MIN_USERS)
             .order_by(users.desc(), c.query)
         )
-        rows = connection.execute(asked if denied else asked.limit(MOST))
+        rows = connection.execute(asked.limit(LOOKED_AT if denied else MOST)).all()
         kept = (row for row in rows if denied is None or not denied(row.query))
         return [dict(row._mapping) for row in islice(kept, MOST)]
 

@@ -49,8 +49,8 @@ MIN_CLASS = 20
 """Classes with fewer users are dropped (section 6.3)."""
 FEWEST = 5
 """Users that recognition takes at least: halves of two and three, and a fold each within them."""
-STEP = 0.05
-"""Scores of few users are shown to the nearest multiple of it."""
+STEPS = 20
+"""Steps from 0 to 1 to the nearest of which scores of few users are shown."""
 MOST_BESIDE = 12
 """Codes of a log's own that a specialty is recognised beside, at most."""
 WITHIN = 0.1
@@ -110,12 +110,19 @@ class Recognition:
         return wilson_interval(f1, users if users >= SMALL_CELL else FEWEST)
 
     def mean_of(self, names: Sequence[str]) -> np.ndarray:
-        """Means of several classes weighted by their size; F1 is the harmonic mean of P and R."""
-        return self._weighted(names).mean(axis=(0, 1))
+        """Means of several classes weighted by their size; F1 is the harmonic mean of P and R.
+
+        Rounded as `in_steps` says if one of them is small: the weights would tell its size.
+        """
+        return in_steps(self._weighted(names).mean(axis=(0, 1)), self._fewest(names))
 
     def macro_f1(self, names: Sequence[str]) -> float:
-        """Plain mean of the classes' F1."""
-        return float(np.mean([self.of(name)[2] for name in names]))
+        """Plain mean of the classes' F1, rounded as `mean_of`."""
+        mean = np.mean([self.of(name)[2] for name in names])
+        return float(in_steps(np.asarray(mean), self._fewest(names)))
+
+    def _fewest(self, names: Sequence[str]) -> int:
+        return int(min(self.support[self.classes.index(name)] for name in names))
 
     def compare(self, name: str, others: Sequence[str]) -> dict[str, FoldTest]:
         """Test F1 of a class against the weighted mean of `others`, fold by fold.
@@ -155,12 +162,12 @@ class Recognition:
 
 
 def in_steps(scores: np.ndarray, users: int) -> np.ndarray:
-    """Round scores of a class of fewer than `SMALL_CELL` users to the nearest `STEP`.
+    """Round scores of a class of fewer than `SMALL_CELL` users to the nearest of `STEPS`.
 
     A recall of few users is one of few fractions, which can tell how many they are; each multiple
     of the step is near some fraction of every number of users.
     """
-    return scores if users >= SMALL_CELL else STEP * np.round(scores / STEP)
+    return scores if users >= SMALL_CELL else np.round(scores * STEPS) / STEPS
 
 
 def users_needed(f1: float) -> int:
