@@ -31,7 +31,10 @@ MinCompositions = Annotated[
 ]
 MinUsers = Annotated[
     int,
-    typer.Option(help="Suggest a query only if this many users submitted it.", min=1),
+    typer.Option(
+        help="Suggest a query only if this many users submitted it, and look at an app only if as many had it.",
+        min=1,
+    ),
 ]
 SessionGap = Annotated[
     float,
