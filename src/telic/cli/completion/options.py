@@ -32,7 +32,8 @@ MinCompositions = Annotated[
 MinUsers = Annotated[
     int,
     typer.Option(
-        help="Suggest a query only if this many users submitted it, and look at an app only if as many had it.",
+        help="Suggest a query only if this many users submitted it, and look at an app only if as "
+        "many had it.",
         min=1,
     ),
 ]
