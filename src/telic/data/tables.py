@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from telic.data.contracts import TIMESTAMP
 from telic.data.csv_files import csv_table, ending_of, quoted_cells, separator_of
-from telic.data.text_marks import LEFT_OUT, UNSEEN, one_or_more
+from telic.data.text_marks import UNSEEN, UNTYPED, one_or_more
 from telic.errors import InputError
 
-_MARKS = one_or_more(LEFT_OUT + UNSEEN, r"\x{{{code:x}}}")
+_MARKS = one_or_more(UNTYPED + UNSEEN, r"\x{{{code:x}}}")
 _SPACE = (  # as in `str.split`, and control characters, which nobody types either
     r"[\x00-\x20\x7f-\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
 )

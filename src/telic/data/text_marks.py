@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-LEFT_OUT: tuple[tuple[int, int], ...] = (
+UNTYPED: tuple[tuple[int, int], ...] = (
     # Accents of Latin and Greek letters and of symbols, then of Cyrillic letters.
     *((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F)),
     *((0x483, 0x489), (0x2DE0, 0x2DFF), (0xA66F, 0xA672), (0xA674, 0xA67D), (0xA69E, 0xA69F)),
@@ -24,7 +24,7 @@ UNSEEN: tuple[tuple[int, int], ...] = (
     *((0x2800, 0x2800), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB)),
     *((0x13430, 0x13438), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
 )
-"""Of each range of characters that are not shown."""
+"""The same of characters that are not shown."""
 
 
 def one_or_more(ranges: Iterable[tuple[int, int]], character: str) -> str:

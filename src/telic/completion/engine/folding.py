@@ -5,10 +5,10 @@ import unicodedata
 from collections.abc import Sequence
 
 from telic.data.contracts import MAX_TEXT
-from telic.data.text_marks import LEFT_OUT, UNSEEN, one_or_more
+from telic.data.text_marks import UNSEEN, UNTYPED, one_or_more
 from telic.errors import InputError
 
-_MARKS = re.compile(one_or_more(LEFT_OUT + UNSEEN, r"\U{code:08x}"))
+_MARKS = re.compile(one_or_more(UNTYPED + UNSEEN, r"\U{code:08x}"))
 _UNSEEN = re.compile(one_or_more(UNSEEN, r"\U{code:08x}"))
 _LETTERS = str.maketrans(
     {
