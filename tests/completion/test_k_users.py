@@ -463,5 +463,8 @@ def test_what_k_loses_is_said_of_the_largest_tenants(two_tenants, tmp_path, monk
 def test_a_tenant_with_a_colon_is_refused_since_two_tenants_users_would_be_one(tmp_path):
     file = tmp_path / "log.csv"
     file.write_text("query,at,user,tenant\ntea,2026-01-01,c,a:b\nten,2026-01-01,b:c,a\n")
-    with pytest.raises(InputError, match="tenant 'a:b': has a colon"):
+    with pytest.raises(InputError, match=r"log.csv: row 1: column 'tenant': 'a:b' has a colon"):
         fit_files(file, min_users=1)
+    assert fit_files(file, min_users=1, on_bad_row="skip").suggest("te", where={"tenant": "a"})
+    with pytest.raises(InputError, match="tenant 'a:b': has a colon"):
+        name_in("a:b", "c")

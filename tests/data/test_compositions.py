@@ -128,6 +128,16 @@ def test_a_broken_row_is_named_or_skipped_and_counted(tmp_path, broken, message)
     assert list(log.skipped.values()) == [1]
 
 
+def test_a_tenant_with_a_colon_is_named(tmp_path):
+    rows = [row(tenant="a"), row(tenant="a:b", composition="d"), row(tenant=None, composition="e")]
+    path = write(tmp_path / "log.parquet", rows, COMPOSITIONS)
+    with pytest.raises(
+        InputError, match=r"log\.parquet: row 2: column 'tenant': 'a:b' has a colon"
+    ):
+        read_compositions(path)
+    assert read_compositions(path, on_bad_row="skip").ids.to_pylist() == ["c", "e"]
+
+
 @st.composite
 def logs(draw):
     """Rows that keep the contract, at its edges too: equal times, no lists, no apps."""

@@ -266,6 +266,15 @@ def test_a_column_called_id_does_not_take_the_place_of_the_key(tmp_path):
     assert read_tables(tmp_path / "one.json").ids("user").to_pylist() == [10, 20]
 
 
+@pytest.mark.parametrize(("line", "itself"), [("2,1\n", False), ("2,2\n", True)])
+def test_links_lead_to_themselves_where_one_of_a_table_does(tmp_path, line, itself):
+    (tmp_path / "follows.csv").write_text("who,whom\n1,2\n" + line)
+    follow = {"file": "follows.csv", "source": ["who", "user"], "target": ["whom", "user"]}
+    content = {"nodes": {"user": {}}, "links": [{"name": "follow", **follow}]}
+    (tmp_path / "one.json").write_text(json.dumps(content))
+    assert read_tables(tmp_path / "one.json").schema.link("follow").self_links is itself
+
+
 def test_two_columns_of_one_name_are_refused(folder, tmp_path):
     (tmp_path / "users.csv").write_text("id,age,age\n7,30,1\n8,40,2\n9,40,3\n")
     with pytest.raises(InputError, match=r"users.csv: two columns are named 'age'"):

@@ -169,10 +169,12 @@ def test_what_stands_for_pyg_and_back(network, monkeypatch):
     assert back.schema == Schema(
         exact,
         (
-            LinkType("follow", "user", "user", None, True),
+            LinkType("follow", "user", "user"),
             LinkType("post", "user", "tweet", Rule("at_least")),
         ),
     )
+    data["user", "follow", "user"].edge_index = tensor([[0, 1], [0, 2]])
+    assert from_pyg(data).schema.link("follow").self_links
     for end, message in ((3, "names node 3 of the 3 user nodes, expected 0 to 2"), (-1, "node -1")):
         data["user", "follow", "user"].edge_index = tensor([[0], [end]])
         with pytest.raises(InputError, match=message):
@@ -271,7 +273,8 @@ def test_what_a_graph_says_of_its_links_is_kept():
         assert links.strength is None
         assert [part.tolist() for part in np.split(links.indices, links.indptr[1:-1])] == ends
     assert network.schema.nodes == {"user": {"yob": Rule("exact")}, "post": {}}
-    assert all(link.self_links for link in network.schema.links)
+    itself = {link.name: link.self_links for link in network.schema.links}
+    assert itself == {"like": True, "knows": False, "follow": False}
 
 
 def test_links_of_one_name_join_the_same_types():
@@ -347,6 +350,13 @@ def test_edge_lists_come_back_as_they_were(tmp_path):
     assert {name: strengths(back, name) for name in links} == {
         name: strengths(network, name) for name in links
     }
+
+
+@pytest.mark.parametrize(("line", "itself"), [("a,b\n", False), ("b,b\n", True)])
+def test_links_lead_to_themselves_where_one_of_an_edge_list_does(tmp_path, line, itself):
+    (tmp_path / "links.csv").write_text("source,target\nb,a\n" + line)
+    (link,) = read_edge_list(tmp_path / "links.csv").schema.links
+    assert link.self_links is itself
 
 
 def test_edge_lists_hold_one_node_type(network, tmp_path):

@@ -151,6 +151,17 @@ def test_a_batch_with_one_bad_change_changes_nothing(make_completer, settings, t
         assert post(client, key, "1", {"phrase": "sorbet", "by": 1}).json() == {"number": 1}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [None, {"phrase": "sorbet", "popularity": "9"}, {"phrase": "sorbet", "popularity": -4}],
+)
+def test_the_bad_one_of_many_changes_is_named(make_completer, keyed, change):
+    settings, editor, _ = keyed
+    with started(make_completer, settings) as client:
+        answer = post(client, editor, "1", {"phrase": "ice", "by": 1}, change)
+        assert "changes[1]" in answer.json()["error"]["message"]
+
+
 def test_a_batch_with_more_than_an_id_and_changes_is_refused(make_completer, keyed):
     """What the service does not take is never dropped in silence."""
     settings, editor, key = keyed

@@ -82,6 +82,8 @@ class Unfolded:
         bad.add(count == 0, "keystrokes", "is empty, expected at least one keystroke", "Add it.")
         self._check_keystrokes(table, bad)
         self._check_apps(n, bad)
+        if "tenant" in table.column_names:
+            check_tenants(column_of(table, "tenant"), "tenant", bad)
         if "selected" in table.column_names:
             selected = column_of(table, "selected").fill_null(1).to_numpy(zero_copy_only=False)
             last = np.zeros(n, np.int64)
@@ -236,6 +238,17 @@ def _nested(table: pa.Table, name: str, kind: pa.StructType) -> tuple[np.ndarray
     column = column_of(table, name)
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     return starts_of(lengths), column.flatten()
+
+
+def check_tenants(tenants: pa.Array, name: str, bad: BadRows) -> None:
+    """Mark tenants with a colon, which comes between the tenant and the user in a user's id."""
+    bad.add(
+        pc.match_substring(tenants, ":").fill_null(False).to_numpy(zero_copy_only=False),
+        name,
+        "has a colon, which comes between the tenant and the user in a user's id",
+        "Call the tenant otherwise, as its key does.",
+        lambda row: str(tenants[row]),
+    )
 
 
 def owners_of(start: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from telic.data.bad_rows import BadRows, OnBadRow
-from telic.data.composition_rows import lengths_of
+from telic.data.composition_rows import check_tenants, lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
 from telic.data.json_files import for_json
 from telic.data.pieces import NESTED, Pieces
@@ -86,6 +86,8 @@ def _checked(
             text = _texts(column, name, bad)
             # A user without a name is one all the same: nobody's query would be open to everybody.
             columns[role] = text if role in ("phrase", "user") else none_if_empty(text)
+            if role == "tenant" and "at" in roles:  # a log; a list of phrases names no users
+                check_tenants(text, name, bad)
             nested = (piece.schema.field(name).metadata or {}).get(NESTED, b"[]")
             odd = np.isin(np.arange(len(piece)), json.loads(nested))
             bad.add(odd, name, "is a list or an object, expected text", "Take one of its texts.")

@@ -98,7 +98,8 @@ def read_tables(path: str | Path) -> Network:
             strength = pa.chunked_array([pa.repeat(pa.scalar(1), len(source))])
         (first, begin), (second, end) = keys
         rule = Rule("at_least") if counted else None
-        types.append(LinkType(name, begin, end, rule, begin == end))
+        itself = begin == end and bool(pc.any(pc.equal(source, target)).as_py())
+        types.append(LinkType(name, begin, end, rule, itself))
         columns[name] = file, (first, second, given), (source, target, strength)
     network = Network(Schema({kind: rules[kind] for kind in nodes}, tuple(types)), tables, {})
     built = {}

@@ -146,7 +146,8 @@ def read_edge_list(
         if again and duplicates == "raise":
             raise _repeated(path, zip(source, target, strict=True), numbers)
         counted = weighted or "time" in names or (duplicates == "sum" and again)
-        types.append(LinkType(name, node_type, node_type, _GROWING if counted else None, True))
+        itself = any(map(str.__eq__, source, target))
+        types.append(LinkType(name, node_type, node_type, _GROWING if counted else None, itself))
         links[name] = [source, target]
         if counted:
             values = [_strength(s, path, n) for s, n in zip(strength, numbers, strict=True)]

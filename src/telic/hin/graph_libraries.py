@@ -62,8 +62,9 @@ def from_networkx(
         ``strength`` (or ``weight``) is its strength. Undirected edges become links both ways, or
         between two node types one link each, all in the schema's or the first one's direction.
     schema : Schema, optional
-        Default: read off the graph, with exact attributes and growing strengths. What the schema
-        has and the graph lacks is empty: a node type, a link type, an attribute. A node type with
+        Default: read off the graph, with exact attributes and growing strengths; a link type may
+        lead from a node to itself where one of the graph's links does. What the schema has and
+        the graph lacks is empty: a node type, a link type, an attribute. A node type with
         attributes that the schema lacks must have all those that it has.
     link : str
     duplicates : {"raise", "sum"}
@@ -109,7 +110,8 @@ def from_networkx(
     for name, ((start, end), rows) in found.items():
         source, target, strength = zip(*rows, strict=True)
         rule = None if all(value is None for value in strength) else _GROWING
-        types.append(LinkType(name, start, end, rule, start == end))
+        itself = start == end and any(s == t for s, t in zip(source, target, strict=True))
+        types.append(LinkType(name, start, end, rule, itself))
         links[name] = (source, target) if rule is None else (source, target, strength)
     schema = schema or _read_off(tables, types)
     for missing in schema.links:
@@ -270,7 +272,8 @@ def from_pyg(data: Any, *, schema: Schema | None = None) -> Network:
                 )
         ends = [tables[k]["id"][i] for k, i in zip((source, target), index, strict=True)]
         rule = _GROWING if "strength" in store else None
-        types.append(LinkType(name, source, target, rule, source == target))
+        itself = source == target and bool((index[0] == index[1]).any())
+        types.append(LinkType(name, source, target, rule, itself))
         links[name] = [*ends, store.strength.numpy()] if rule else ends
     return network_from_arrays(schema or _read_off(tables, types), tables, links)
 

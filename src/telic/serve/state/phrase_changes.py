@@ -201,7 +201,7 @@ def checked_changes(given: Any, completer: Completer, settings: Settings) -> lis
         raise Problem(422, "missing", "'changes' is no list, or empty.", "Send one or more.")
     if len(given) > MOST:
         raise Problem(422, "too_long", f"'changes' are {len(given)}, over {MOST}.", "Send batches.")
-    changes = [_checked(each, completer) for each in given]
+    changes = [_checked(each, completer, f"changes[{n}]") for n, each in enumerate(given)]
     full = len(completer.live) >= settings.max_changes
     if full and any(change.kind != "delete" for change in changes):
         raise Problem(
@@ -212,14 +212,14 @@ def checked_changes(given: Any, completer: Completer, settings: Settings) -> lis
     return changes
 
 
-def _checked(given: Any, completer: Completer) -> Change:
+def _checked(given: Any, completer: Completer, which: str) -> Change:
     kinds = [kind for kind in KINDS if isinstance(given, Mapping) and kind in given]
     right = len(kinds) == 1 and given.keys() == {"phrase", *kinds}
     if not right or not isinstance(given["phrase"], str):
         raise Problem(
             422,
             "bad_change",
-            "A change is no object with a phrase, one of popularity, by and delete, and no more.",
+            f"{which} is no object with a phrase, one of popularity, by and delete, and no more.",
             'Send {"phrase": "tea", "popularity": 9}, with "by": 1 or with "delete": true.',
         )
     amount = given[kinds[0]]
@@ -231,12 +231,14 @@ def _checked(given: Any, completer: Completer) -> Change:
         raise Problem(
             422,
             "bad_change",
-            f"'{kinds[0]}' is none that it can be.",
+            f"{which}: '{kinds[0]}' is none that it can be.",
             "Send a number; true to delete.",
         )
     phrase = completer.live.spelled(given["phrase"])
     try:
         completer.live.check(phrase, amount, deleted=kinds[0] == "delete")
     except InputError as error:
-        raise Problem(422, "bad_change", str(error), "Correct it; nothing was changed.") from None
+        raise Problem(
+            422, "bad_change", f"{which}: {error}", "Correct it; nothing was changed."
+        ) from None
     return Change(phrase, kinds[0], float(amount))
