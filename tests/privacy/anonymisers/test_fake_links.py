@@ -157,19 +157,20 @@ def few():
     return network_from_arrays(SCHEMA, {"user": nodes}, links)
 
 
-def test_what_shows_of_a_pair_leaves_their_own_link_out(few):
+def test_what_shows_of_a_pair_is_as_if_they_were_linked(few):
     knows, writes = (few.links[name].matrix(20).todense() > 0 for name in ("knows", "writes"))
     around = (knows | knows.T | writes | writes.T).astype(int)
     code = attribute_codes(few.nodes["user"].column("town"))
     a, b = np.divmod(np.arange(400), 20)
-    found = fake_links._Look(few, "knows", "user").of(fake_links._Pairs(a, b, a + 1))
+    found = fake_links._look(few, "knows", "user").of(fake_links._Pairs(a, b, a + 1))
     for row, i, j in zip(found, a, b, strict=True):
         paths = around[i] @ around[j]
         fewest = max(1, min(around[i].sum(), around[j].sum()))
         expected = [i + 1, paths, paths / fewest, knows[j, i], writes[i, j], writes[j, i]]
-        expected += [knows[i].sum() - knows[i, j], knows[:, i].sum()]
-        expected += [knows[j].sum(), knows[:, j].sum() - knows[i, j]]
-        expected += [around[i].sum(), around[j].sum()]
+        new, first = not knows[i, j], not around[i, j]
+        expected += [knows[i].sum() + new, knows[:, i].sum()]
+        expected += [knows[j].sum(), knows[:, j].sum() + new]
+        expected += [around[i].sum() + first, around[j].sum() + first]
         expected += [code[i] == code[j], abs(code[i] - code[j]), code[i], code[j]]
         np.testing.assert_allclose(row, np.array(expected, float))
 
@@ -190,22 +191,119 @@ def test_a_step_leads_to_any_neighbour_alike_and_nowhere_from_nowhere(few):
 def test_candidates_are_new_pairs_of_who_wants_links(more_towns):
     missing = np.arange(300) % 3
     n, old = 300, more_towns.links["writes"]
-    look = fake_links._Look(more_towns, "writes", "user")
+    look = fake_links._look(more_towns, "writes", "user")
     linked = old.matrix(n).todense() > 0
-    for self_links in (False, True):
-        rng = np.random.default_rng(3)
-        pool = fake_links._candidates(look, old, missing, rng, self_links)
-        pairs = set(zip(pool.source.tolist(), pool.target.tolist(), strict=True))
-        assert len(pairs) == len(pool.source)
-        assert not linked[pool.source, pool.target].any()
-        assert (pool.source == pool.target).any() == self_links
-        drawn = np.bincount(pool.source, minlength=n)
-        assert (drawn <= missing * fake_links.CANDIDATES).all()
-        assert (drawn[missing > 0] > 0).all()
-        # Two ways of five lead anywhere; the others mostly to the nine of the same town.
-        elsewhere = (pool.source // 10 != pool.target // 10).sum()
-        assert elsewhere == pytest.approx(2 / 5 * missing.sum() * fake_links.CANDIDATES, rel=0.1)
-        assert set(pool.strength) == set(old.strength)
+    pool = fake_links._candidates(look, old, missing, n, np.random.default_rng(3))
+    pairs = set(zip(pool.source.tolist(), pool.target.tolist(), strict=True))
+    assert len(pairs) == len(pool.source)
+    assert not linked[pool.source, pool.target].any()
+    drawn = np.bincount(pool.source, minlength=n)
+    assert (drawn <= missing * fake_links.CANDIDATES).all()
+    assert (drawn[missing > 0] > 0).all()
+    # Two ways of five lead anywhere; the others mostly to the nine of the same town.
+    elsewhere = (pool.source // 10 != pool.target // 10).sum()
+    assert elsewhere == pytest.approx(2 / 5 * missing.sum() * fake_links.CANDIDATES, rel=0.1)
+    assert set(pool.strength) == set(old.strength)
+
+
+@pytest.mark.parametrize("self_links", [False, True])
+def test_fake_links_lead_to_where_they_start_only_where_links_do(more_towns, self_links):
+    schema = Schema(SCHEMA.nodes, (LinkType("knows", "user", "user", None, self_links),))
+    network = Network(schema, more_towns.nodes, {"knows": more_towns.links["knows"]})
+    release = perturb_links(network, share=0.3, seed=1).links["knows"]
+    assert (release.sources == release.indices).any() == self_links
+
+
+def _of_towns(n=200, items=100):
+    """Towns of ten who know each other, and buy and are given what their town likes."""
+    rng = np.random.default_rng(0)
+    types = (
+        LinkType("knows", "user", "user"),
+        LinkType("buys", "user", "item", Rule("at_least")),
+        LinkType("gift", "item", "user"),
+    )
+    town = np.arange(n) // 10
+    known = (rng.random((n, n)) < np.where(town[:, None] == town, 0.4, 0)) & ~np.eye(n, dtype=bool)
+    liked = rng.dirichlet(0.1 * np.ones(items), n // 10)[town]
+    some, others = (rng.random((n, items)) < 1 - np.exp(-8 * liked) for _ in range(2))
+    bought = np.nonzero(some)
+    return network_from_arrays(
+        Schema({"user": {}, "item": {"kind": Rule("exact")}}, types),
+        {
+            "user": {"id": np.arange(n)},
+            "item": {"id": np.arange(items), "kind": np.arange(items) % 4},
+        },
+        {
+            "knows": np.nonzero(known),
+            "buys": (*bought, rng.geometric(0.5, len(bought[0]))),
+            "gift": np.nonzero(others.T),
+        },
+    )
+
+
+@pytest.mark.parametrize("name", ["buys", "gift"])
+def test_what_shows_of_a_pair_of_two_types_is_as_if_they_were_linked(name):
+    network = _of_towns(30, 12)
+    knows = network.links["knows"].matrix(30).todense() > 0
+    around = (knows | knows.T).astype(int)
+    link = network.schema.link(name)
+    sizes = network.size(link.source), network.size(link.target)
+    own = network.links[name].matrix(sizes[1]).todense() > 0
+    a, b = np.divmod(np.arange(sizes[0] * sizes[1]), sizes[1])
+    found = fake_links._look(network, name, "user").of(fake_links._Pairs(a, b, a + 1))
+    for row, i, j in zip(found, a, b, strict=True):
+        shared = around[i] @ own[:, j] if name == "buys" else around[j] @ own[i]
+        item = j if name == "buys" else i
+        degrees = own[i].sum() + (not own[i, j]), own[:, j].sum() + (not own[i, j])
+        np.testing.assert_allclose(row, [i + 1, *degrees, shared, item % 4])
+
+
+@pytest.mark.parametrize("name", ["buys", "gift"])
+def test_candidates_of_two_types_are_what_friends_and_their_like_are_linked_to(name):
+    network = _of_towns()
+    link, links = network.schema.link(name), network.links[name]
+    starts, ends = network.size(link.source), network.size(link.target)
+    own = links.matrix(ends).todense() > 0
+    knows = network.links["knows"].matrix(200).todense() > 0
+    around = (knows | knows.T).astype(int)
+    each = np.repeat(np.arange(starts), 50)
+    look = fake_links._look(network, name, "user")
+    friends, alike = look.ways(each, np.random.default_rng(2))
+    reached = around @ own if name == "buys" else own @ around
+    shared = own.astype(int) @ own.T.astype(int) @ own
+    for found, can in ((friends, reached), (alike, shared)):
+        there = found >= 0
+        assert (can[each[there], found[there]] > 0).all()
+        # Fifty steps lead from nearly everybody who has somewhere to go, and to several ends.
+        assert there.reshape(-1, 50).any(axis=1).sum() >= 0.95 * (can > 0).any(axis=1).sum()
+        assert len(set(zip(each[there], found[there], strict=True))) > 2 * starts
+
+
+def test_a_fake_link_to_a_node_of_many_links_is_drawn_as_often_as_real_ones_are():
+    """As without the blur a degree that no other node has tells a pair that is not linked."""
+    network, _ = shops()
+    before = np.bincount(network.links["buys"].indices, minlength=200)
+    popular = before >= np.sort(before)[-10]
+    release = perturb_links(network, share=0.3, node_type="user", seed=3).links["buys"]
+    was = network.links["buys"].matrix(200).todense() > 0
+    fake = ~was[release.sources, release.indices]
+    real = before[popular].sum() / before.sum()
+    assert popular[release.indices[fake]].mean() == pytest.approx(real, rel=0.25)
+
+
+def test_fake_links_of_two_types_are_hardly_told_from_real_ones():
+    network = _of_towns()
+    plain, careful = (
+        detect_fakes(
+            network,
+            perturb_links(network, share=0.2, plausible=plausible, node_type="user"),
+            node_type="user",
+        )
+        for plausible in (False, True)
+    )
+    for name in ("buys", "gift"):
+        assert plain[name] > 0.75
+        assert careful[name] < 0.62
 
 
 def test_answers_lead_back_where_no_real_link_does(few):

@@ -1,6 +1,6 @@
 """Fake links: how well they can be told from real ones, and drawing some that cannot."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +24,17 @@ FOLDS = 3
 """Links and candidates are judged by classifiers that did not learn from them."""
 SEED = 1
 """Of the detector that chooses, so that its folds are not those of the detector that reports."""
+BLUR = 0.05
+"""Standard deviation of the logarithm of degrees by which fake links are drawn.
+
+With its link a pair's degree is one higher than those of the real links now beside it. At a node of
+which no other has as many links that would tell the two apart, and no link would be drawn to it."""
 MOST_WANTED = 400_000
 """Fake links of one type that may be drawn with care."""
 
 
 class _Pairs(NamedTuple):
-    """Pairs of users, and the strength of a link between them (1 where there is none)."""
+    """Pairs of nodes, and the strength of a link between them (1 where there is none)."""
 
     source: np.ndarray
     target: np.ndarray
@@ -41,9 +46,15 @@ class _Pairs(NamedTuple):
 
 
 class _Look:
-    """What shows of pairs of users in a network, whether they are linked by one type or not."""
+    """What shows of pairs of users in a network if they are linked by one type.
 
-    def __init__(self, network: Network, name: str, node_type: str) -> None:
+    With a generator, as blurred as is needed to compare those that are with those that are not.
+    """
+
+    def __init__(
+        self, network: Network, name: str, node_type: str, rng: np.random.Generator | None
+    ) -> None:
+        self.rng = rng
         n = network.size(node_type)
         links = network.links[name]
         self.around = _ones(neighbours(network, node_type))
@@ -61,25 +72,40 @@ class _Look:
         ]
 
     def of(self, pairs: _Pairs) -> np.ndarray:
-        """Return one row of features for each pair, the link between them itself left out."""
+        """Return one row of features for each pair; of a link between them, only its strength."""
         a, b = pairs.source, pairs.target
         paths = self.around[a].multiply(self.around[b]).sum(axis=1)
         back = _at(self.own, b, a)
         linked = [_at(other, *ends) for other in self.others for ends in ((a, b), (b, a))]
-        here = _at(self.own, a, b)
+        new, first = 1 - _at(self.own, a, b), 1 - _at(self.around, a, b).clip(max=1)
         out, into, any_way = self.degrees
-        ends = [out[a] - here, into[a], out[b], into[b] - here, any_way[a], any_way[b]]
+        ends = [
+            out[a] + new,
+            into[a],
+            out[b],
+            into[b] + new,
+            any_way[a] + first,
+            any_way[b] + first,
+        ]
         few = np.minimum(any_way[a], any_way[b]).clip(1)
-        columns = [pairs.strength, paths, paths / few, back, *linked, *ends]
+        columns = [pairs.strength, paths, paths / few, back, *linked, *_blurred(ends, self.rng)]
         for code in self.codes:
             columns += [code[a] == code[b], np.abs(code[a] - code[b]), code[a], code[b]]
         return np.stack(columns, axis=1).astype(float)
 
+    def ways(self, each: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Go from each to a friend of a friend, a friend, and back along a link."""
+        friend = _step(self.around, each, rng)
+        return [_step(self.around, friend, rng), friend, _step(csr_array(self.own.T), each, rng)]
+
 
 class _LookAcross:
-    """What shows of pairs of nodes of two types, of which one is the users'."""
+    """As `_Look`, of pairs of nodes of two types, of which one is the users'."""
 
-    def __init__(self, network: Network, name: str, node_type: str) -> None:
+    def __init__(
+        self, network: Network, name: str, node_type: str, rng: np.random.Generator | None
+    ) -> None:
+        self.rng = rng
         link = network.schema.link(name)
         self.own = _ones(network.links[name].matrix(network.size(link.target)))
         self.out, self.into = self.own.sum(axis=1), self.own.sum(axis=0)
@@ -94,16 +120,40 @@ class _LookAcross:
         ]
 
     def of(self, pairs: _Pairs) -> np.ndarray:
-        """Return one row of features for each pair, the link between them itself left out."""
+        """Return one row of features for each pair; of a link between them, only its strength."""
         a, b = pairs.source, pairs.target
         user, theirs = (a, self.own.T[b]) if self.users_first else (b, self.own[a])
         # How many of those whom the user is linked with have the same link.
         shared = self.around[user].multiply(csr_array(theirs)).sum(axis=1)
-        columns = [pairs.strength, self.out[a] - 1, self.into[b] - 1, shared]
+        new = 1 - _at(self.own, a, b)
+        ends = _blurred([self.out[a] + new, self.into[b] + new], self.rng)
+        columns = [pairs.strength, *ends, shared]
         columns += [
             code[side] for codes, side in zip(self.codes, (a, b), strict=True) for code in codes
         ]
         return np.stack(columns, axis=1).astype(float)
+
+    def ways(self, each: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Go from each as a friend's link goes, and as one does that shares an end with its own."""
+        if self.users_first:
+            friends = _step(self.own, _step(self.around, each, rng), rng)
+        else:
+            friends = _step(self.around, _step(self.own, each, rng), rng)
+        alike = _step(csr_array(self.own.T), _step(self.own, each, rng), rng)
+        return [friends, _step(self.own, alike, rng)]
+
+
+def _blurred(degrees: list[np.ndarray], rng: np.random.Generator | None) -> list[np.ndarray]:
+    if rng is None:
+        return degrees
+    return [each * np.exp(BLUR * rng.normal(size=len(each))) for each in degrees]
+
+
+def _look(
+    network: Network, name: str, node_type: str, rng: np.random.Generator | None = None
+) -> _Look | _LookAcross:
+    look = _Look if name in own_links(network.schema, node_type) else _LookAcross
+    return look(network, name, node_type, rng)
 
 
 def detect_fakes(
@@ -131,7 +181,6 @@ def detect_fakes(
     node_type = target_type(network, node_type)
     rng = np.random.default_rng(seed)
     found = {}
-    own = own_links(network.schema, node_type)
     for link in network.schema.links:
         name, n = link.name, network.size(link.target)
         if name not in release.links or node_type not in (link.source, link.target):
@@ -146,8 +195,7 @@ def detect_fakes(
         )
         if min(fake[chosen].sum(), (~fake[chosen]).sum()) < 10:
             continue
-        look = _Look if name in own else _LookAcross
-        seen = look(release, name, node_type).of(pairs.take(chosen))
+        seen = _look(release, name, node_type).of(pairs.take(chosen))
         folds = StratifiedKFold(5, shuffle=True, random_state=seed)
         with threadpool_limits(1):  # waking threads costs more than these small trees
             chance = cross_val_predict(
@@ -166,25 +214,26 @@ def add_plausible_links(
     by_source: bool = True,
     original: Network | None = None,
 ) -> Network:
-    """Add links that look like the real ones: so many from each user, or as many as are found.
+    """Add links that look like the real ones: so many from each node, or as many as are found.
 
-    Candidates are drawn at random, among friends of friends, along other links and by how often
-    users are linked to. A classifier that tells real links from candidates gives each the odds of
-    being real, by which candidates are then drawn: so those that are drawn are distributed like
-    real links, as far as the classifier sees. That is repeated, link type by link type, among the
-    fake links of all types drawn before: they too must answer and close triangles. Random links
-    are drawn too, which stand out least where real ones follow no pattern. Of all drawings the one
-    that the detector (`detect_fakes`) tells apart least is taken.
+    Candidates are drawn at random, among friends of friends (and what they are linked to), along
+    other links and by how often nodes are linked to. A classifier that tells real links from
+    candidates gives each the odds of being real, by which candidates are then drawn: so those that
+    are drawn are distributed like real links, as far as the classifier sees. That is repeated, link
+    type by link type, among the fake links of all types drawn before: they too must answer and
+    close triangles. Random links are drawn too, which stand out least where real ones follow no
+    pattern. Of all drawings the one that the detector (`detect_fakes`) tells apart least is taken.
 
     Parameters
     ----------
     network : Network
     missing : mapping of str to int array
-        Link type, between users → how many links each user is to have more.
+        Link type, from or to users → how many links each node is to have more.
     rng : numpy.random.Generator
     node_type : str
+        The users'.
     by_source : bool
-        False: so many links in all, from whichever users; then two fake links may answer each
+        False: so many links in all, from whichever nodes; then two fake links may answer each
         other as real ones do.
     original : Network, optional
         What the fake links are told apart from: with the links that were taken out before.
@@ -207,21 +256,21 @@ def add_plausible_links(
         for name, wanted in missing.items():
             if len(network.links[name]) >= 10:
                 drawn = _draw(network, shown, name, wanted, rng, node_type, by_source)
-                grown = more_links(network.links[name], *drawn, len(wanted))
+                ends = network.size(network.schema.link(name).target)
+                grown = more_links(network.links[name], *drawn, ends)
                 shown = Network(network.schema, network.nodes, {**shown.links, name: grown})
-        found = _stands_out(original, shown, node_type)
+        found = _stands_out(original, shown, node_type, missing)
         if found <= least:
             best, least = shown, found
     links = {name: add_random_links(network, name, some, rng) for name, some in missing.items()}
     shown = Network(network.schema, network.nodes, {**network.links, **links})
-    return shown if _stands_out(original, shown, node_type) < least else best
+    return shown if _stands_out(original, shown, node_type, missing) < least else best
 
 
-def _stands_out(original: Network, shown: Network, node_type: str) -> float:
+def _stands_out(original: Network, shown: Network, node_type: str, names: Container[str]) -> float:
     """Say how far the detector is from a guess, over link types; below ½ tells as much as above."""
     found = detect_fakes(original, shown, node_type=node_type, seed=SEED)
-    own = own_links(original.schema, node_type)
-    aside = [abs(auc - 0.5) for name, auc in found.items() if name in own]
+    aside = [abs(auc - 0.5) for name, auc in found.items() if name in names]
     return float(np.mean(aside)) if aside else 0.0
 
 
@@ -235,11 +284,14 @@ def _draw(
     by_source: bool,
 ) -> _Pairs:
     """Draw fake links for `network` that look real in `shown`, which holds earlier ones too."""
-    old, n = network.links[name], len(missing)
+    link, old, n = network.schema.link(name), network.links[name], len(missing)
     real = _listed(old)
-    look = _Look(shown, name, node_type)
-    pool = _candidates(look, old, missing, rng, network.schema.link(name).self_links)
-    if not by_source:  # answers to fake links, whoever gives them
+    look = _look(shown, name, node_type, rng)
+    ends = network.size(link.target)
+    pool = _candidates(look, old, missing, ends, rng)
+    if link.source == link.target and not link.self_links:
+        pool = pool.take(np.flatnonzero(pool.source != pool.target))
+    if not by_source and link.source == link.target:  # answers to fake links, whoever gives them
         pool = _joined(pool, _answers(shown.links[name], old, n))
     if not len(pool.source):
         return pool
@@ -254,7 +306,9 @@ def _draw(
     return pool.take(order[place < missing[pool.source[order]]])
 
 
-def _odds(look: _Look, real: _Pairs, pool: _Pairs, rng: np.random.Generator) -> np.ndarray:
+def _odds(
+    look: _Look | _LookAcross, real: _Pairs, pool: _Pairs, rng: np.random.Generator
+) -> np.ndarray:
     """Return the log odds of each candidate to be real, by classifiers that did not see it."""
     seen = look.of(real)
     odds = np.empty(len(pool.source))
@@ -277,26 +331,24 @@ def _odds(look: _Look, real: _Pairs, pool: _Pairs, rng: np.random.Generator) -> 
 
 
 def _candidates(
-    look: _Look, old: Links, missing: np.ndarray, rng: np.random.Generator, self_links: bool
+    look: _Look | _LookAcross, old: Links, missing: np.ndarray, ends: int, rng: np.random.Generator
 ) -> _Pairs:
-    """Draw pairs that are not linked, several for each link that is missing, each pair once."""
-    n = len(missing)
-    each = np.repeat(np.arange(n), missing * CANDIDATES)
-    friend = _step(look.around, each, rng)
+    """Draw pairs that are not linked, several for each link that is missing, each pair once.
+
+    They lead to any of so many `ends`, to one that a link leads to, and the ways that the look has.
+    """
+    each = np.repeat(np.arange(len(missing)), missing * CANDIDATES)
     ways = [
-        rng.integers(n, size=len(each)),
-        _step(look.around, friend, rng),
-        friend,
-        _step(csr_array(look.own.T), each, rng),
+        rng.integers(ends, size=len(each)),
         old.indices[rng.integers(len(old), size=len(each))].astype(np.int64),
+        *look.ways(each, rng),
     ]
-    which = rng.integers(len(ways), size=len(each))
-    target = np.choose(which, ways)
-    fine = (target >= 0) & (self_links | (target != each))
-    taken = old.sources * np.int64(n) + old.indices
-    pairs = np.setdiff1d(each[fine] * np.int64(n) + target[fine], taken)
+    target = np.choose(rng.integers(len(ways), size=len(each)), ways)
+    taken = old.sources * np.int64(ends) + old.indices
+    there = target >= 0
+    pairs = np.setdiff1d(each[there] * np.int64(ends) + target[there], taken)
     strength = real_strengths(old, len(pairs), rng).astype(np.int64)
-    return _Pairs(pairs // n, pairs % n, strength)
+    return _Pairs(pairs // ends, pairs % ends, strength)
 
 
 def _answers(shown: Links, old: Links, n: int) -> _Pairs:

@@ -6,7 +6,7 @@ from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.anonymisers.fake_links import add_plausible_links
 from telic.privacy.anonymisers.random_links import add_random_links, kept_links
-from telic.privacy.protected import own_links, target_type
+from telic.privacy.protected import target_type
 
 
 def perturb_links(
@@ -24,8 +24,8 @@ def perturb_links(
     network : Network
     share : float in [0, 1]
     plausible : bool
-        Links between users that are added look like real ones (`add_plausible_links`); otherwise,
-        and to other nodes, they are random.
+        Links from and to users that are added look like real ones (`add_plausible_links`);
+        otherwise, and between other nodes, they are random.
     seed : int
     node_type : str, optional
     """
@@ -42,8 +42,14 @@ def perturb_links(
     grown = thinner
     if plausible:
         node_type = target_type(network, node_type)
-        own = {name: lost[name] for name in own_links(network.schema, node_type)}
-        grown = add_plausible_links(thinner, own, rng, node_type, by_source=False, original=network)
+        users = {
+            link.name: lost[link.name]
+            for link in network.schema.links
+            if node_type in (link.source, link.target)
+        }
+        grown = add_plausible_links(
+            thinner, users, rng, node_type, by_source=False, original=network
+        )
     for name, wanted in lost.items():
         added = len(grown.links[name]) - len(thinner.links[name])
         left = rng.permutation(np.repeat(np.arange(len(wanted)), wanted))[added:]
