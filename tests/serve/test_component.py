@@ -346,6 +346,79 @@ def test_without_a_network_the_old_list_is_grey_and_cannot_be_picked(visit_shop)
     expect(page.get_by_text("No new suggestions")).to_be_hidden()
 
 
+LIMITED = {
+    "other contexts": "box => { box.where = { kind: 'fish' }; }",
+    "other boosts": "box => { box.boost = { kind: { fish: 2 } }; }",
+    "another user": "box => { box.token = 'another'; }",
+    "nobody": "box => { box.token = 'one'; box.token = ''; }",
+    "another service": "box => { box.setAttribute('src', '/elsewhere/'); }",
+}
+
+
+@pytest.mark.parametrize("limited", LIMITED.values(), ids=LIMITED)
+def test_a_list_asked_for_within_other_limits_or_as_somebody_else_cannot_be_picked(
+    visit_shop, limited
+):
+    page = visit_shop()
+    box = page.get_by_role("combobox")
+    box.press_sequentially("sal")
+    expect(options(page)).to_have_count(3)
+    box.press("ArrowDown")
+    page.route("**/suggest", lambda route: route.abort())
+    change(page, limited)
+    expect(page.locator("telic-search ul")).to_have_attribute("data-old", "")
+    options(page).first.click(force=True)
+    box.press("ArrowDown")
+    expect(page.get_by_role("option", selected=True)).to_have_count(0)
+    box.press("Enter")
+    assert page.evaluate("searched") == ["sal"]
+
+
+def test_a_box_asks_again_within_other_limits_when_the_network_is_back(visit_shop):
+    page = visit_shop()
+    page.get_by_role("combobox").press_sequentially("sal")
+    expect(options(page)).to_have_count(3)
+    page.route("**/suggest", lambda route: route.fulfill(status=422, json={}))  # no second try
+    change(page, "box => { box.where = { kind: 'fish' }; }")
+    expect(page.get_by_text("No new suggestions")).to_be_visible()
+    page.unroute("**/suggest")
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(options(page)).to_have_text(["salmon"])
+
+
+def test_after_a_search_no_earlier_list_can_be_opened(visit_shop):
+    page = visit_shop()
+    box = page.get_by_role("combobox")
+    for clear in (False, True):  # as a page does that keeps the box for the next search
+        if clear:
+            change(
+                page,
+                "box => box.addEventListener('telic-search', () => { box.value = ''; })",
+            )
+        box.fill("")
+        box.press_sequentially("sal")
+        expect(options(page)).to_have_count(3)
+        options(page).first.click()
+        box.click()
+        expect(page.locator("telic-search li")).to_have_count(0)
+        expect(box).to_have_attribute("aria-expanded", "false")
+        expect(box).to_have_value("" if clear else "salmon")
+    box.press_sequentially("sou")
+    expect(options(page)).to_have_text(["soup"])
+
+
+def test_text_that_a_page_puts_in_answers_no_list(visit_shop):
+    page = visit_shop()
+    box, held = page.get_by_role("combobox"), []
+    box.press_sequentially("sa")
+    expect(options(page)).not_to_have_count(0)
+    page.route("**/suggest", lambda route: held.append(route))
+    with page.expect_event("requestfailed"):
+        box.press("l")
+        change(page, "box => { box.value = 'soup'; }")
+    expect(page.locator("telic-search li")).to_have_count(0)
+
+
 def test_a_visitor_whose_token_is_no_longer_good_gets_another(visit_shop):
     page = visit_shop()
     place = page.evaluate(
@@ -444,6 +517,17 @@ def test_a_template_makes_text_or_a_node_of_a_suggestion(visit_shop, shop):
     )
     box.fill("sou")
     expect(page.locator("telic-search li > b")).to_have_text(["soup"])
+    # What fails is told, and what is shown is what a click searches for.
+    change(page, "box => { box.template = ({ payload }) => `${payload.stock}`; }")
+    page.evaluate("addEventListener('telic-error', (event) => { window.told = event.detail; })")
+    asked = []
+    page.on("request", lambda request: request.url.endswith("/suggest") and asked.append(request))
+    box.fill("sal")
+    expect(options(page)).to_have_text(["salmon", "salad", "salsify"])
+    assert "'template' failed" in page.evaluate("told.message")
+    expect(page.get_by_text("No new suggestions")).to_be_hidden()
+    page.wait_for_timeout(600)  # the first retry would come by now
+    assert len(asked) == 1
     change(page, "box => { box.template = () => null; }")
     box.fill("soup")
     expect(page.locator("telic-search li")).to_have_text(["soup"])
@@ -735,6 +819,12 @@ def test_a_screen_reader_hears_of_no_suggestions_that_nobody_asked_for(visit_sho
     assert page.locator("telic-search .heard").text_content() == ""
     page.get_by_role("combobox").fill("sal")
     expect(page.locator("telic-search .heard")).to_have_text("1 suggestions")
+    page.get_by_role("combobox").press_sequentially("m")
+    expect(options(page)).to_have_text(["salmon"])
+    change(page, "box => { box.shadowRoot.querySelector('.heard').textContent = ''; }")
+    page.get_by_role("combobox").press("Enter")
+    page.wait_for_timeout(700)
+    assert page.locator("telic-search .heard").text_content() == ""
 
 
 def test_half_a_character_leads_to_the_results_too(visit_shop, shop):

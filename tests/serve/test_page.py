@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from telic.serve import Settings, serving
+from telic.serve.callers.tenant_keys import add_key
 
 expect.set_options(timeout=15_000)  # machines that run tests are busy
 pytestmark = pytest.mark.browser
@@ -138,6 +139,39 @@ def test_a_late_answer_is_not_drawn(visit):
     assert options(page) == ["spätzle"]
 
 
+def test_enter_searches_for_what_was_typed_since_an_option_was_chosen(visit):
+    page = visit()
+    page.locator("#q").focus()
+    type_slowly(page, "sal")
+    page.keyboard.press("ArrowDown")
+    page.route("**/suggest*", lambda _: None)  # no answer
+    page.keyboard.type("t")
+    expect(page.locator("#list")).to_have_attribute("data-old", "")
+    page.locator("#list [role=option]").first.click(force=True)  # of an earlier text: nothing
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("[role=option][aria-selected=true]")).to_have_count(0)
+    with page.expect_request("**/submit") as submitted:
+        page.keyboard.press("Enter")
+    assert submitted.value.post_data_json["query"] == "salt"
+
+
+def test_suggestions_of_any_direction_are_written_in_their_own(visit):
+    page = visit()
+
+    def in_hebrew(route):
+        answer = route.fetch().json()
+        answer[4]["suggestions"][0]["text"] = "תה ירוק (חדש)!"
+        route.fulfill(json=answer)
+
+    page.route("**/suggest*", in_hebrew)
+    page.locator("#q").fill("soup")
+    page.locator("#q").evaluate("e => { e.value = 'תה'; }")
+    expect(page.locator("#reasons b")).to_have_text("תה ירוק (חדש)!")
+    for place in ("#q", "#list .text", "#reasons b"):
+        direction = page.locator(place).evaluate("e => getComputedStyle(e).direction")
+        assert direction == "rtl", place
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_needs_no_sideways_scrolling(visit, scheme):
     page = visit(
@@ -195,6 +229,37 @@ def test_the_dashboard_shows_what_was_searched_for(open_page, address, width):
     page.get_by_role("button", name="Show").click()
     expect(page.locator("#popular")).to_have_text("No query of at least 5 users.")
     assert problems == []
+
+
+def test_a_late_answer_is_not_shown_on_the_dashboard(open_page, address):
+    page = open_page()
+    page.goto(f"{address}/dashboard")
+    expect(page.locator("#status")).to_have_text("The last 28 days.")
+    held = []
+    page.route("**/figures*tenant=slow*", lambda route: held.append(route))
+    for tenant in ("slow", "quick"):
+        page.get_by_role("textbox", name="Tenant").fill(tenant)
+        page.get_by_role("button", name="Show").click()
+    expect(page.locator("#popular")).to_have_text("No query of at least 5 users.")
+    row = {"tenant": "slow", "submissions": 1, "users": 1, "acceptance": 1, "mrr": 1}
+    late = {"days": 28, "tenants": [row | {"keystrokes_saved": 1}], "popular": [], "no_hit": []}
+    held[0].fulfill(json=late | {"gate": [], "latency": [], "min_users": 5})
+    page.wait_for_timeout(200)
+    expect(page.locator("#tenants")).not_to_contain_text("slow")
+
+
+@pytest.mark.parametrize("path", ["/search?q=tea", "/phones"])
+def test_pages_of_a_service_with_keys_say_that_they_have_none(
+    open_page, make_completer, tmp_path, path
+):
+    add_key(tmp_path / "keys.toml", "shop")
+    settings = Settings.beside(tmp_path / "model", port=0, keys=str(tmp_path / "keys.toml"))
+    with serving(make_completer(), settings) as address:
+        page = open_page()
+        page.goto(address + path)
+        said = page.locator("#status" if "phones" in path else "#outcome")
+        expect(said).to_contain_text("A key or a user's token is needed.")
+        expect(said).to_be_visible()
 
 
 def test_the_dashboard_needs_no_storage_and_says_when_there_is_no_answer(open_page, address):

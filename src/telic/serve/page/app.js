@@ -9,6 +9,7 @@ const state = {
   user: storedUser(),
   composition: null, // of the query being typed; a new one after each submission
   suggestions: [],
+  answered: "", // the text that they answer
   active: -1,
   request: null,
 };
@@ -66,7 +67,7 @@ function drawList() {
   const options = state.suggestions.map((suggestion, i) => {
     const end = typedPart(suggestion.text, input.value);
     const typed = element("span", { class: "typed" }, suggestion.text.slice(0, end));
-    const text = element("span", { class: "text" }, typed, suggestion.text.slice(end));
+    const text = element("bdi", { class: "text" }, typed, suggestion.text.slice(end));
     return element(
       "li", { role: "option", id: `option-${i}`, "aria-selected": "false" },
       text, moveMark(suggestion.static_position - i - 1),
@@ -89,7 +90,7 @@ function drawPanel() {
       element(
         "div", { class: "name" },
         element("span", { class: "place" }, `${i + 1}`),
-        element("b", {}, suggestion.text), moveMark(suggestion.static_position - i - 1),
+        element("b", { dir: "auto" }, suggestion.text), moveMark(suggestion.static_position - i - 1),
       ),
       element(
         "div", { class: "scores" },
@@ -130,6 +131,16 @@ function expand(open) {
   if (!shown) activate(-1);
 }
 
+/** An answer to other text than stands now is greyed, and nothing of it can be picked. */
+function markOld() {
+  const old = isOld();
+  list.toggleAttribute("data-old", old);
+  for (const option of list.children) option.setAttribute("aria-disabled", String(old));
+  if (old) activate(-1);
+}
+
+const isOld = () => state.answered !== input.value;
+
 let announcement;
 function announce(text) {
   // A moment later, so that a screen reader is not interrupted at every key.
@@ -140,7 +151,7 @@ function announce(text) {
 function outcome(title, detail, failed = false) {
   const card = $("outcome");
   card.classList.toggle("failed", failed);
-  card.replaceChildren(element("strong", {}, title), element("p", {}, detail));
+  card.replaceChildren(element("strong", {}, ...[title].flat()), element("p", {}, detail));
   card.hidden = false;
 }
 
@@ -155,9 +166,11 @@ async function suggest() {
   state.request?.abort();
   const request = state.request = new AbortController();
   state.composition ??= randomId();
+  const q = input.value;
   list.setAttribute("aria-busy", "true");
+  markOld();
   const parameters = new URLSearchParams({
-    q: input.value, user: state.user, composition: state.composition, t: at.toFixed(1), explain: "1",
+    q, user: state.user, composition: state.composition, t: at.toFixed(1), explain: "1",
   });
   if ($("consents").checked) parameters.set("consent", "1");
   try {
@@ -165,9 +178,11 @@ async function suggest() {
     const answer = await answerOf(response);
     if (request !== state.request) return;
     state.suggestions = answer[4].suggestions;
+    state.answered = q;
     activate(-1);
     drawList();
     drawPanel();
+    markOld();
     expand(true);
     announce(`${state.suggestions.length} suggestions`);
   } catch (error) {
@@ -190,6 +205,7 @@ async function submit(query) {
   const composition = state.composition ?? randomId();
   state.composition = null;
   input.value = query;
+  markOld();
   expand(false);
   $("clear").hidden = false;
   try {
@@ -202,13 +218,13 @@ async function submit(query) {
     const { learned, updates } = await answerOf(response);
     const times = updates === 1 ? "1 search" : `${updates} searches`;
     outcome(
-      `You searched for “${query}”`,
+      ["You searched for “", element("bdi", {}, query), "”"],
       learned
         ? `Learned: what you passed over and what you picked moved your weights. They rest on ${times} of yours by now.`
         : "Remembered as a search of yours. There was no choice to learn from: it was not among the suggestions, or this model does not learn online.",
     );
   } catch (error) {
-    outcome(`“${query}” was not sent`, error.message, true);
+    outcome(["“", element("bdi", {}, query), "” was not sent"], error.message, true);
   }
 }
 
@@ -216,10 +232,11 @@ function empty() {
   cancel();
   state.composition = null;
   state.suggestions = [];
-  input.value = "";
+  input.value = state.answered = "";
   $("clear").hidden = true;
   drawList();
   drawPanel();
+  markOld();
   expand(false);
   input.focus();
 }
@@ -232,7 +249,7 @@ input.addEventListener("input", () => {
 
 input.addEventListener("keydown", (event) => {
   if (event.isComposing || event.ctrlKey || event.metaKey) return;
-  const count = state.suggestions.length;
+  const count = isOld() ? 0 : state.suggestions.length;
   const open = !list.hidden;
   const move = (i) => { if (count) { expand(true); activate(i); } };
   const keys = {
@@ -262,7 +279,7 @@ list.addEventListener("pointerdown", (event) => event.preventDefault());
 list.addEventListener("mousedown", (event) => event.preventDefault());
 list.addEventListener("click", (event) => {
   const option = event.target.closest("[role=option]");
-  if (option) submit(state.suggestions[[...list.children].indexOf(option)].text);
+  if (option && !isOld()) submit(state.suggestions[[...list.children].indexOf(option)].text);
 });
 input.addEventListener("click", () => { if (state.composition) expand(true); });
 input.addEventListener("blur", (event) => { if (event.relatedTarget) expand(false); });
@@ -285,7 +302,10 @@ const MODELS = {
   "appaware": "AppAware, for phones: installed and opened apps",
   "appaware-adaqac": "AppAware with adaQAC-UnP, for phones",
 };
-const about = await answerOf(await fetch("/about"));
+const about = await fetch("/about").then(answerOf).catch((error) => {
+  outcome("This box cannot suggest anything", error.message, true);
+  throw error;
+});
 const kept = about.feedback[0].toUpperCase() + about.feedback.slice(1);
 if (about.model === "static") {
   $("tagline").textContent = "Suggestions while you type";

@@ -48,7 +48,10 @@ function fill(id, rows, none) {
   if (!rows.length) $(id).replaceChildren(row("td", [none]));
 }
 
+let latest; // the last question: answers to earlier ones are too late
+
 async function show() {
+  const question = latest = {};
   const key = $("key").value;
   stored((storage) => storage.setItem("telic-key", key));
   const asked = new URLSearchParams({ days: $("days").value, tenant: $("tenant").value.trim() });
@@ -56,6 +59,7 @@ async function show() {
     headers: key ? { Authorization: `Bearer ${key}` } : {},
   });
   const answer = await response.json();
+  if (question !== latest) return;
   if (!response.ok) {
     $("status").textContent = `${answer.error.message} ${answer.error.hint}`;
     return;

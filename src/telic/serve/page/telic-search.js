@@ -184,7 +184,7 @@
       this.template ??= null; // pages may have set it before this file came
       this.limits = { where: undefined, boost: undefined };
       this.suggestions = [];
-      this.typed = ""; // what the list that stands answers
+      this.typed = ""; // what the list that stands answers; null: what it was asked within is no longer so
       this.active = -1;
       this.composition = null; // of the query being typed; a new one after each search
       this.asked = null;
@@ -246,10 +246,9 @@
 
     attributeChangedCallback(attribute, _, value) {
       if (attribute === "where" || attribute === "boost") this[attribute] = parsed(value);
-      else if (attribute === "token" && this.client) this.client.token = value ?? "";
-      else if (attribute === "src" && this.client) this.client = this.made();
-      else if (attribute === "pad") {
-        if (this.client) this.client.pad = this.pad;
+      else if (["token", "src", "pad"].includes(attribute)) {
+        if (this.client && attribute === "src") this.client = this.made();
+        else if (this.client) this.client[attribute] = attribute === "pad" ? this.pad : value ?? "";
         this.limit({});
       } else this.name();
     }
@@ -275,7 +274,12 @@
     }
 
     get value() { return this.input.value; }
-    set value(text) { this.input.value = text; this.internals.setFormValue(text); }
+    set value(text) {
+      this.cancel();
+      this.input.value = text;
+      this.internals.setFormValue(text);
+      this.show([], text);
+    }
     get where() { return this.limits.where; }
     set where(contexts) { this.limit({ where: contexts }); }
     get boost() { return this.limits.boost; }
@@ -338,11 +342,12 @@
       keys[event.key]();
     }
 
-    /** Ask within other limits: those of a composition hold until its end, so another begins. */
+    /** Ask within other limits, or as another user: those of a composition hold until its end, so another begins. */
     limit(given) {
       Object.assign(this.limits, given);
       const typing = this.composition !== null;
       this.composition = null;
+      if (typing) this.typed = null;
       if (this.wrong) this.report(this.wrong);
       if (typing && this.isConnected) this.ask();
       else this.show([], this.value);
@@ -392,6 +397,16 @@
       if (old) this.activate(-1);
     }
 
+    /** Return what the page shows of a suggestion: its text, if the page's own code fails. */
+    drawn(suggestion, q) {
+      try {
+        return this.template?.(suggestion, q) ?? suggestion.text;
+      } catch (error) {
+        this.report(`'template' failed: ${error.message}`);
+        return suggestion.text;
+      }
+    }
+
     show(found, q) {
       this.suggestions = found;
       this.typed = q;
@@ -401,7 +416,7 @@
         option.role = "option";
         option.dir = "auto";
         option.setAttribute("aria-selected", "false");
-        option.append(this.template?.(suggestion, q) ?? suggestion.text);
+        option.append(this.drawn(suggestion, q));
         return option;
       }));
       this.markOld();
@@ -440,10 +455,8 @@
     }
 
     clear() {
-      this.cancel();
       this.value = "";
       this.composition = null;
-      this.show([], "");
     }
 
     /** Tell the service what was searched for, where the page lets it. */
@@ -460,8 +473,7 @@
       const query = searchable(suggestion.text);
       if (!query || (this.isOld() && this.suggestions.includes(suggestion))) return;
       const told = this.tell(query);
-      this.value = this.typed = suggestion.text;
-      this.expand(false);
+      this.value = suggestion.text;
       const detail = { query, suggestion };
       const stays = !this.dispatchEvent(
         new CustomEvent("telic-search", { detail, bubbles: true, composed: true, cancelable: true }),
