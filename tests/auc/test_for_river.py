@@ -98,6 +98,18 @@ def test_a_third_label_is_named():
         model.learn_one({"x": 1.0}, "c")
 
 
+@pytest.mark.parametrize("label", ["fraud", "unknown"])
+def test_of_a_row_that_is_refused_no_label_is_kept(label):
+    model, other = RiverAUC(), RiverAUC()
+    with pytest.raises(InputError, match="nan"):
+        model.learn_one({"a": float("nan")}, label)
+    for x, y in ((1.0, "ok"), (5.0, "fraud"), (0.0, "ok"), (6.0, "fraud")):
+        model.learn_one({"a": x}, y)
+        other.learn_one({"a": x}, y)
+    assert model.score_one({"a": 6.0}) == other.score_one({"a": 6.0}) > 0
+    assert model.predict_proba_one({"a": 6.0}) == other.predict_proba_one({"a": 6.0})
+
+
 def test_rows_as_dictionaries_fit_nothing_for_arrays():
     model = SOLAM()
     model.learn_one({"x": 1.0}, True)

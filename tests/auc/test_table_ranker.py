@@ -224,11 +224,22 @@ def test_categories_of_a_data_frame_are_texts_or_numbers_as_others(tmp_path):
     kept = pa.table(
         {name: table[name].combine_chunks().dictionary_encode() for name in table.column_names}
     )
-    for name, held in (("plain", table), ("kept", kept)):
+    seen = table.set_column(0, "land", table["land"].cast(pa.string_view()))
+    read = {}
+    for name, held in (("plain", table), ("kept", kept), ("seen", seen)):
         parquet.write_table(held, tmp_path / f"{name}.parquet")
-    plain, kept = (read_labelled(tmp_path / f"{n}.parquet", label="y") for n in ("plain", "kept"))
-    assert kept.names == plain.names == ["land=DE", "land=NL", "size"]
-    np.testing.assert_array_equal(kept.X, plain.X)
+        read[name] = read_labelled(tmp_path / f"{name}.parquet", label="y")
+        assert read[name].names == ["land=DE", "land=NL", "size"]
+        np.testing.assert_array_equal(read[name].X, read["plain"].X)
+
+
+def test_labels_that_are_bytes_are_named_as_text(tmp_path):
+    table = pa.table({"a": [1.0, 2.0, 3.0], "y": [b"n", b"y", b"n"]})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    for positive in (None, "y"):
+        rows = read_labelled(tmp_path / "rows.parquet", label="y", positive=positive)
+        assert rows.positive_label == "y"
+        assert rows.positive.tolist() == [False, True, False]
 
 
 def test_whole_numbers_beyond_those_of_floats_are_rounded():

@@ -168,7 +168,9 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
     ("arguments", "message"),
     [
         (["evaluate", "no.parquet"], "no.parquet: no such file"),
-        (["inspect", "no-model"], "no-model/manifest.json: not found"),
+        (["inspect", "no-model"], "no-model: no such file or folder. Check the path."),
+        (["serve", "titlez.csv"], "titlez.csv: no such file or folder. Check the path."),
+        (["serve", "MODEL", "LOG"], "model: is a saved model, and holds no searches"),
         (["evaluate", "LOG", "--protocol", "sloppy"], "--protocol is 'sloppy'"),
         (["evaluate", "LOG", "--relevance", "x"], "--relevance is 'x'"),
         (["evaluate", "LOG", "--candidates", "0"], "--candidates is 0, expected 1 to 200"),
@@ -204,10 +206,14 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
     ],
 )
 def test_what_was_given_wrong_is_one_line_and_exit_2(
-    telic, log, tmp_path, monkeypatch, arguments, message
+    telic, log, tmp_path, tmp_path_factory, monkeypatch, arguments, message
 ):
     monkeypatch.chdir(tmp_path)
-    code, out, err = telic("completion", *[log if a == "LOG" else a for a in arguments])
+    model = tmp_path_factory.mktemp("saved") / "model"
+    model.mkdir()
+    (model / "manifest.json").touch()
+    given = {"LOG": log, "MODEL": model}
+    code, out, err = telic("completion", *[given.get(a, a) for a in arguments])
     assert code == 2
     assert out == ""
     last = err.strip().splitlines()[-1]

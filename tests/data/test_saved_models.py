@@ -174,8 +174,10 @@ def test_a_file_is_no_model_folder(folder):
 
 
 def test_a_missing_or_broken_folder_is_named(folder, tmp_path):
-    with pytest.raises(ModelError, match="not found"):
+    with pytest.raises(ModelError, match="nothing: no such file or folder"):
         load_model(tmp_path / "nothing", kind="toy")
+    with pytest.raises(ModelError, match=r"manifest\.json: not found\. Is"):
+        load_model(tmp_path, kind="toy")
     (folder / "big.npy").unlink()
     with pytest.raises(ModelError, match=r"big\.npy: missing"):
         load_model(folder, kind="toy")

@@ -67,6 +67,7 @@ class RiverAUC(base.Classifier):
         side = self._side(y)
         score = self._learner.score_one(x)
         self._learner.learn_one(x, side)
+        self._labels.setdefault(side, y)  # of a row that was refused nothing is kept
         self._rows += 1
         _, distance = self._odds_and_distance()
         miss = score - (distance / 2 if side else -distance / 2)
@@ -96,9 +97,7 @@ class RiverAUC(base.Classifier):
         if len(self._labels) == 2:
             known = " and ".join(repr(label) for label in self._labels.values())
             raise InputError(f"learn_one: label {y!r}, but the stream has {known} already.")
-        side = not next(iter(self._labels)) if self._labels else bool(y in (True, 1))
-        self._labels[side] = y
-        return side
+        return not next(iter(self._labels)) if self._labels else bool(y in (True, 1))
 
     def _named(self) -> dict[bool, Any]:
         """Labels by side; of True or False alone the other is known."""

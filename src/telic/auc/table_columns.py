@@ -83,10 +83,12 @@ def read_table(
             table = parquet.read_table(path)
         except (pa.ArrowInvalid, ValueError, OSError) as error:
             raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
-        for place, field in enumerate(table.schema):  # categories, as pandas and Polars write them
+        for place, field in enumerate(table.schema):  # texts, as pandas and Polars write them
             if pa.types.is_dictionary(field.type):
                 values = table.column(place).cast(field.type.value_type)
                 table = table.set_column(place, field.name, values)
+            elif pa.types.is_string_view(field.type):
+                table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
     else:
         delimiter = "\t" if ending == ".tsv" else separator_of(path)
         table = csv_table(

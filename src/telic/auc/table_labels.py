@@ -76,7 +76,9 @@ def positive_of(counts: Mapping[Any, int], positive: str | None, where: str) -> 
 
 
 def label_text(value: Any) -> str:
-    """Write a label: whole numbers without a decimal point."""
+    """Write a label: whole numbers without a decimal point, bytes as text."""
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
     whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if whole else str(value)
 
@@ -86,4 +88,4 @@ def _same_label(value: Any, text: str) -> bool:
         return str(value).lower() == text.lower()
     if isinstance(value, int | float):
         return reads_as_number(text) and float(text) == value
-    return str(value) == text
+    return label_text(value) == text

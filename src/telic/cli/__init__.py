@@ -68,7 +68,9 @@ def _refuse_other_encodings(given: list[str]) -> None:
     """Refuse what is not in UTF-8, as names of files may be: Arrow and reports cannot name them."""
     for each in given:
         if not each.isascii() and each != each.encode(errors="replace").decode():
-            raise InputError(f"{each!a}: is not in UTF-8. Rename the file.")
+            raise InputError(
+                f"{each!a}: is not in UTF-8. Write it so; if it is a file's name, rename the file."
+            )
 
 
 def main() -> None:

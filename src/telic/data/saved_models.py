@@ -116,6 +116,8 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
         manifest = json.loads(file.read_text(encoding="utf-8"))
         found_format, found_kind = int(manifest["format"]), manifest["kind"]
     except (FileNotFoundError, NotADirectoryError):
+        if not folder.exists():
+            raise ModelError(f"{folder}: no such file or folder. Check the path.") from None
         raise ModelError(f"{file}: not found. Is {folder} a telic model folder?") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{file}: damaged ({error}). Fit the model again.") from None

@@ -182,6 +182,11 @@ def read_ubi(folder: str | Path) -> tuple[pa.Table, dict[str, int]]:
     left_out: Counter[str] = Counter()
     queries = _read_all(folder, QUERIES_GLOB, _QUERY, left_out)
     events = _read_all(folder, EVENTS_GLOB, _EVENT, left_out)
+    if not len(events) and (folder / "manifest.json").exists():
+        raise InputError(
+            f"{folder}: is a saved model, and holds no searches. Name the files that it was fitted "
+            "on; a model that is served is named alone."
+        )
     if not len(events):
         raise InputError(
             f"{folder}: holds no submission in {EVENTS_GLOB}. Name a folder that a service records "

@@ -65,7 +65,8 @@ def minimise(
 def _price(w: np.ndarray) -> int:
     """Rounds of descent that cost as much as a factor for the coordinates in use."""
     used = int(np.count_nonzero(w))
-    return 1 + (CALL + used**3 // 3) // (w.size * (used + ZERO))
+    # A working set may be empty: no coefficient moves, though rounding keeps the gap above tol.
+    return 1 + (CALL + used**3 // 3) // (max(w.size, 1) * (used + ZERO))
 
 
 def _keep_signs(
