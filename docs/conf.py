@@ -70,6 +70,17 @@ def usage(command, name):
     return " ".join(words)
 
 
+def default_of(option):
+    """Return what an option is where it is not given, in words; "" if there is nothing to say."""
+    default = option.default
+    if option.param_type_name != "option" or callable(default) or default in (None, ()):
+        return ""
+    if isinstance(default, bool):  # of a flag that has no other side it is plain
+        sides = option.opts, option.secondary_opts
+        return f" Default: `{sides[not default][0]}`." if all(sides) else ""
+    return f" Default: `{default}`."
+
+
 def command_lines(command, name="telic"):
     """Yield the Markdown of a command, or of all commands below it, from its help."""
     parts = getattr(command, "commands", None)
@@ -88,15 +99,11 @@ def command_lines(command, name="telic"):
         names = (
             ", ".join((*parameter.opts, *parameter.secondary_opts)) if is_option else parameter.name
         )
-        shown = is_option and parameter.default not in (None, False, True, ())
         said = (getattr(parameter, "help", None) or "").replace("|", "\\|")
         said = said.replace(
             "docs/reference/data-contracts.md", "[data contracts](data-contracts.md)"
         )
-        default = (
-            f" Default: `{parameter.default}`." if shown and not callable(parameter.default) else ""
-        )
-        yield f"| `{names}` | {said}{default} |"
+        yield f"| `{names}` | {said}{default_of(parameter)} |"
     yield ""
 
 

@@ -205,6 +205,31 @@ def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
         Encoder.fit(read_table(file), leave_out={"b"}, one_hot=set(), path=file)
 
 
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (["1.200", "900"], None),
+        (["1,5", "1.200"], None),
+        ([" -12.345.678", "1"], None),
+        (["1.200", "0.5"], [1.2, 0.5]),
+        (["0.125", "3"], [0.125, 3.0]),
+        (["1.2000", "3"], [1.2, 3.0]),
+        (["1200", "1,2"], [1200.0, 1.2]),
+    ],
+)
+def test_a_point_that_may_part_thousands_is_refused(tmp_path, cells, read):
+    file = tmp_path / "rows.csv"
+    file.write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
+    if read is not None:
+        assert read_table(file)["a"].to_pylist() == read
+    elif "." in cells[0].replace(".", "", 1):  # no number at all: a text, which is refused later
+        assert read_table(file)["a"].to_pylist() == cells
+    else:
+        row = next(n for n, cell in enumerate(cells, start=1) if "." in cell)
+        with pytest.raises(InputError, match=rf"row {row}: 'a' is '1\.200': may be two numbers"):
+            read_table(file)
+
+
 def test_padded_cells_and_repeated_columns_of_a_spreadsheet_are_read(tmp_path):
     file = tmp_path / "rows.csv"
     file.write_text("a;x;x;b\n  1,5;1;2,5;0\n 2.5 ;2;3,5;1\n3;1;x;1\n")

@@ -13,6 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 from telic.auc import compare
+from telic.auc.estimators.by_name import SOLVERS
 from telic.auc.table_labels import choose_positive
 from telic.auc.table_ranker import Ranker
 from telic.cli import app
@@ -454,3 +455,10 @@ def test_files_with_too_few_rows_are_named(tmp_path):
     (tmp_path / "none.libsvm").write_text("")
     with pytest.raises(InputError, match=r"none\.libsvm: holds no rows"):
         run("fit", tmp_path / "none.libsvm", "--model", tmp_path / "other")
+
+
+def test_an_unknown_solver_is_named_before_the_table_is_read_and_help_names_all(tmp_path):
+    with pytest.raises(InputError, match="solver is 'magic'"):
+        run("fit", tmp_path / "none.csv", "--model", tmp_path / "m", "--solver", "magic")
+    said = " ".join(CliRunner().invoke(app, ["auc", "fit", "--help"]).stdout.split())
+    assert [name for name in SOLVERS if not re.search(rf"\b{name}\b", said)] == []

@@ -451,9 +451,15 @@ def test_no_file_is_named():
 
 def test_recency_is_told_by_the_times(write):
     early = dt.date(2026, 1, 1)
-    rows = [f"tea,{early + dt.timedelta(days=d)}" for d in range(3)]
-    completer = fit_files(write("log.csv", "\n".join(["query,at", *rows])))
-    assert completer.found["possible"]["recency"] == "yes, over 2 days"
+    for days, said in (
+        (0, "no: needs a query log with times over several days"),
+        (2, "not yet: the log spans 2 days, and weighing it takes 56"),
+        (55, "not yet: the log spans 55 days, and weighing it takes 56"),
+        (56, "yes, over 56 days"),
+    ):
+        rows = [f"tea,{early + dt.timedelta(days=d)}" for d in (0, days)]
+        completer = fit_files(write("log.csv", "\n".join(["query,at", *rows])))
+        assert completer.found["possible"]["recency"] == said
     assert completer.found["possible"]["personal history"].startswith("no: needs")
 
 

@@ -228,6 +228,21 @@ def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
         read_list(pieces, shape_of(pieces))
 
 
+def test_a_point_that_may_part_thousands_is_refused(tmp_path):
+    file = tmp_path / "titles.csv"
+    file.write_text("title;views\nTee;3\nKanne;1.200\nTopf;2,5\n")
+    pieces = open_pieces(file)
+    with pytest.raises(InputError, match=r"row 2: column 'views': '1\.200' may be two numbers"):
+        read_list(pieces, shape_of(pieces))
+    for other, weights in (("0.5", [1.2, 0.5]), ("12.34", [1.2, 12.34])):
+        file.write_text(f"title;views\nKanne;1.200\nTopf;{other}\n")
+        pieces = open_pieces(file)
+        assert read_list(pieces, shape_of(pieces)).weights.tolist() == weights
+    file.write_text("title,views\nKanne,1.200\n")  # by commas: a decimal point
+    pieces = open_pieces(file)
+    assert read_list(pieces, shape_of(pieces)).weights.tolist() == [1.2]
+
+
 def test_a_comma_in_cells_that_commas_separate_is_no_decimal_mark(tmp_path):
     file = tmp_path / "titles.csv"
     file.write_text('title,views\nTea;pot,"1,200"\n')

@@ -3,6 +3,7 @@
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -18,9 +19,12 @@ from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
 from telic.data.csv_files import (
+    ONE_NUMBER,
+    TWO_NUMBERS,
     csv_table,
     ending_of,
     opened,
+    parted_by_points,
     quoted_cells,
     separator_of,
     unreadable,
@@ -96,7 +100,9 @@ def read_table(
             parse_options=quoted_cells(delimiter),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
         )
-        table = _with_decimal_points(table, texts) if delimiter == ";" else table
+        if delimiter == ";":
+            table = _with_decimal_points(table, texts)
+            _refuse_thousands(path, table, delimiter)
     if not len(table):
         raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
     return table
@@ -118,6 +124,27 @@ def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
             pointed = pc.if_else(pc.equal(pointed, ""), None, pointed).cast(pa.float64())
         table = table.set_column(place, name, pointed)
     return table
+
+
+def _refuse_thousands(path: Path, table: pa.Table, delimiter: str) -> None:
+    """Raise InputError if a column of numbers holds one such as 1.200, which may be 1200 or 1.2."""
+    counted = Counter(table.column_names)
+    numbers = [
+        field.name
+        for field in table.schema
+        if pa.types.is_floating(field.type) and counted[field.name] == 1
+    ]
+    options = csv.ConvertOptions(
+        include_columns=numbers, column_types=dict.fromkeys(numbers, pa.string())
+    )
+    written = csv_table(path, parse_options=quoted_cells(delimiter), convert_options=options)
+    for name in numbers:
+        if (odd := parted_by_points(written[name])).any():
+            row = int(np.argmax(odd))
+            raise InputError(
+                f"{path}: row {row + 1}: {name!r} is {str(written[name][row])!r}: {TWO_NUMBERS}. "
+                f"{ONE_NUMBER}"
+            )
 
 
 def _read_libsvm(path: Path) -> tuple[sparse.csr_matrix, np.ndarray]:

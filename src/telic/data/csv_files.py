@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from telic.errors import InputError
@@ -19,6 +21,32 @@ TORN = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _LONGEST_LINE = 1 << 20
 _MARK_OF_UTF8 = codecs.BOM_UTF8.decode("latin-1")
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+
+
+_THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
+_DECIMAL = r"^\s*[+-]?\d*\.\d+\s*$"
+TWO_NUMBERS = "may be two numbers, as a point parts thousands where a comma marks decimals"
+"""What is wrong with a cell that `parted_by_points` marks."""
+ONE_NUMBER = "Write 1.200 as 1200, or as 1,2."
+
+
+def parted_by_points(cells: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """Mark cells of a file with semicolons such as 1.200, which may be 1200 or 1.2.
+
+    None is marked where another cell shows that a point is a decimal mark.
+
+    Examples
+    --------
+    >>> parted_by_points(pa.array(["1.200", "3", "1,5"])).tolist()
+    [True, False, False]
+    >>> parted_by_points(pa.array(["1.200", "0.5"])).any()
+    np.False_
+    """
+    parted = pc.match_substring_regex(cells, _THOUSANDS).fill_null(False)
+    decimal = pc.match_substring_regex(cells, _DECIMAL).fill_null(False)
+    if pc.any(pc.and_not(decimal, parted)).as_py():
+        return np.zeros(len(cells), bool)
+    return np.asarray(parted)
 
 
 def is_compressed(path: Path) -> bool:
@@ -255,7 +283,8 @@ def separator_of(path: Path) -> str:
     r"""Find the separator of a CSV file in its first line, quoted text aside.
 
     A comma, if the line has one; else a semicolon, else a tab, whichever the line has; a comma for
-    a single column. Where it is a semicolon, numbers may have a comma as their decimal mark.
+    a single column. Where it is a semicolon, numbers may have a comma as their decimal mark, and a
+    point may part their thousands: see `parted_by_points`.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import check_tenants, lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
+from telic.data.csv_files import ONE_NUMBER, TWO_NUMBERS, parted_by_points
 from telic.data.json_files import for_json
 from telic.data.pieces import NESTED, Pieces
 from telic.data.recognised_columns import Shape, refuse_late
@@ -132,9 +133,12 @@ def _times(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
 
 def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> pa.Array:
     """Weights; an empty one counts 1, as in contract 2."""
-    written = (
-        pc.replace_substring(column, ",", ".", max_replacements=1) if decimal_comma else column
-    )
+    written = column
+    if decimal_comma and is_text(column.type):
+        bad.add(
+            parted_by_points(column), name, TWO_NUMBERS, ONE_NUMBER, lambda row: str(column[row])
+        )
+        written = pc.replace_substring(column, ",", ".", max_replacements=1)
     try:
         values = written.cast(pa.float64())
     except pa.ArrowNotImplementedError:  # such as dates and lists

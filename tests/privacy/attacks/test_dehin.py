@@ -12,6 +12,7 @@ from telic.errors import InputError
 from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
 from telic.privacy.adversary import Adversary
 from telic.privacy.anonymisers.perturb_links import perturb_links
+from telic.privacy.anonymisers.random_links import kept_links
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import _rarest_first, attack
 from telic.privacy.attacks.link_errors import LinkErrors
@@ -313,8 +314,10 @@ def test_a_value_or_link_type_that_is_not_there_is_named():
         attack(prepared, network, distance=1, links=["like", "post"])
     with pytest.raises(InputError, match="distance is -1"):
         attack(prepared, network, distance=-1)
-    with pytest.raises(InputError, match="added is 1, expected at least 0 and less than 1"):
-        LinkErrors(added=1)
+    with pytest.raises(InputError, match=r"added is 1\.1, expected at least 0 and at most 1"):
+        LinkErrors(added=1.1)
+    with pytest.raises(InputError, match="changed is 1, expected at least 0 and less than 1"):
+        LinkErrors(changed=1)
     with pytest.raises(InputError, match="changed is nan"):
         LinkErrors(changed=float("nan"))
     with pytest.raises(InputError, match=r"missing is 1\.5, expected at least 0 and at most 1"):
@@ -577,6 +580,11 @@ def test_who_has_no_links_matches_only_who_misses_few():
         (LinkErrors(), "The attack assumes that no published link is false; any number of known"),
         (LinkErrors(0.2, 0.05), "up to 20 may be false or unknown to the intruder and up to 5 may"),
         (
+            LinkErrors(1.0, 0.05, 0.0),
+            "Any number of published links may be false or unknown to the intruder. Of every 100 "
+            "published links of a person, up to 5 may have a strength",
+        ),
+        (
             LinkErrors(missing=0.1),
             "Of every 100 links that the intruder knows of a person, up to 10",
         ),
@@ -584,6 +592,27 @@ def test_who_has_no_links_matches_only_who_misses_few():
 )
 def test_the_error_model_is_said_in_words(errors, words):
     assert words in errors.words()
+
+
+def test_whoever_knows_a_few_links_of_each_person_keeps_the_right_one_and_rules_others_out():
+    rng = np.random.default_rng(6)
+    release = random_network(rng, 40, density=0.15)
+    known = {}
+    for name, links in release.links.items():
+        some = kept_links(links, rng.random(len(links)) < 0.3, 40)
+        known[name] = some
+    few = Network(SCHEMA, release.nodes, known)
+    prepared = Auxiliary(few, Adversary.of(release, joint=False))
+    errors = LinkErrors(added=1, missing=0)
+    found = scores(attack(prepared, release, distance=2, errors=errors), 40, np.arange(40))
+    assert [one.truth_kept for one in found] == [1, 1, 1]
+    assert found[1].unique_right > found[0].unique_right + 0.1
+    # All links that are known of somebody who is left as a candidate are published of the target.
+    at = attack(prepared, release, distance=1, errors=errors)
+    for target in range(40):
+        for v in at.candidates(target, 1):
+            for name, links in few.links.items():
+                assert links.out_degree[v] <= release.links[name].out_degree[target]
 
 
 def test_tolerance_finds_people_whom_fake_links_hid():

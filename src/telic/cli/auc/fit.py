@@ -27,7 +27,7 @@ from telic.cli.auc.options import (
 from telic.cli.console import Overwrite, print_card, print_json
 from telic.cli.jobs import Cluster, Memory, Piece, Work, job_of, steps_or_job
 from telic.cli.options import finite, refuse_ending
-from telic.errors import InputError
+from telic.errors import InputError, expect_one_of
 
 if TYPE_CHECKING:
     from telic.auc.thresholds import Rule
@@ -69,6 +69,7 @@ def fit(
     With --memory or --cluster the table is a Parquet file of numbers, which is read in pieces; then
     --beta cv looks at 100,000 of the rows at most.
     """
+    from telic.auc.estimators.by_name import SOLVERS
     from telic.auc.report import measures, page
     from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
     from telic.auc.table_ranker import KIND, fit_measured, read_labelled
@@ -79,6 +80,7 @@ def fit(
     for file, kind in ((model, KIND), (report, "page")):
         if file is not None:
             check_output(file, kind=kind, reads=[table], overwrite=overwrite)
+    expect_one_of(("auto", *SOLVERS), solver=solver)
     given = None if beta == "cv" else _number("--beta", beta)
     rule = _rule(threshold)
     options: dict[str, Any] = {

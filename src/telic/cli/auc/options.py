@@ -26,7 +26,13 @@ ScalingName = Annotated[
         "the choice of solver does."
     ),
 ]
-Solver = Annotated[str, typer.Option(help="auto, exact, cg, spam, vrspam, spdam, …")]
+Solver = Annotated[
+    str,
+    typer.Option(
+        help="auto, exact, cg, spam, vrspam, spdam, solam, regsolam, opauc, oam-seq, oam-gra, "
+        "uniexp or ranksvm."
+    ),
+]
 Penalty = Annotated[str, typer.Option(help="l2 or elasticnet.")]
 Beta = Annotated[str, typer.Option(help="Ridge weight, or 'cv' for 5-fold cross-validation.")]
 Beta1 = Annotated[

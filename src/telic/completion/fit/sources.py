@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from telic.completion.fit.merged_phrases import Duplicates, distinct_rows
+from telic.completion.learning.relevance import WINDOW
 from telic.completion.signals.compositions import joined_submissions
 from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog, is_simulated, read_compositions
@@ -65,11 +66,15 @@ class Sources:
                 "only how often a phrase is repeated; for more bring a weight column or a query log"
             )
         no_user = "no: needs a query log with a user column"
-        no_days = "no: needs a query log with times over several days"
+        needed = 2 * WINDOW // DAY
+        recency = "no: needs a query log with times over several days"
+        if days >= 1:
+            short = f"not yet: the log spans {days:.0f} days, and weighing it takes {needed}"
+            recency = short if days < needed else f"yes, over {days:.0f} days"
         no_lists = "no: needs a log of keystrokes with the lists that were shown (contract 1)"
         return {
             "popularity": popularity,
-            "recency": f"yes, over {days:.0f} days" if days >= 1 else no_days,
+            "recency": recency,
             "personal history": "yes" if named else no_user,
             "sessions": "yes, the query before" if named else no_user,
             "feedback": "yes" if log and len(log.shown) else no_lists,

@@ -16,9 +16,10 @@ class LinkErrors:
 
     Parameters
     ----------
-    added : float in [0, 1)
+    added : float in [0, 1]
         Share of a person's published links that may have no known counterpart: fake, or unknown
-        to the intruder.
+        to the intruder. 1 with `missing` 0, where links are not looked at jointly: of an intruder
+        who knows a few links of each person, all of which are published.
     changed : float in [0, 1)
         Share of a person's published links whose known counterpart may have a strength that does
         not fit.
@@ -45,9 +46,9 @@ class LinkErrors:
 
     def __post_init__(self) -> None:
         for name, share in asdict(self).items():
-            top = share <= 1 if name == "missing" else share < 1
+            top = share < 1 if name == "changed" else share <= 1
             if not (share >= 0 and top):
-                last = "at most" if name == "missing" else "less than"
+                last = "less than" if name == "changed" else "at most"
                 raise InputError(f"{name} is {share}, expected at least 0 and {last} 1.")
 
     def shares(self) -> tuple[float, float, float]:
@@ -59,12 +60,14 @@ class LinkErrors:
         told = [
             f"up to {100 * share:g} {what}"
             for share, what in (
-                (self.added, "may be false or unknown to the intruder"),
+                (self.added % 1, UNKNOWN),
                 (self.changed, "may have a strength that does not fit"),
             )
             if share
         ]
-        parts = [f"Of every 100 published links of a person, {' and '.join(told)}."] if told else []
+        parts = [f"Any number of published links {UNKNOWN}."] if self.added == 1 else []
+        if told:
+            parts.append(f"Of every 100 published links of a person, {' and '.join(told)}.")
         if self.missing < 1:
             parts.append(
                 f"Of every 100 links that the intruder knows of a person, up to "
@@ -76,5 +79,6 @@ class LinkErrors:
         )
 
 
+UNKNOWN = "may be false or unknown to the intruder"
 EXACT = LinkErrors()
 """DeHIN itself."""

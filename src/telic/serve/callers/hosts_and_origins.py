@@ -34,7 +34,8 @@ def refuse_other_origins(access: Access, headers: Headers) -> None:
     if (origin is not None and foreign) or site not in (b"same-origin", b"none"):
         raise Problem(
             403, "cross_origin", "Posts from this page's site are refused.",
-            "Post from our own page, or name the page's origin in the settings.",
+            "Post from our own page, or name the page's origin: with keys, by telic completion key "
+            "TENANT --origin ...; without, by --origins.",
         )  # fmt: skip
 
 
