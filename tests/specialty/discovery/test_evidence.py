@@ -239,7 +239,7 @@ def test_what_members_declare_is_withheld_where_the_table_withholds_it():
         "29 of 29 declared members declare Urology (95 %: 88% to 100%)"
     )
     assert said(Log(("Urology", 29), ("", 7)), "Urology") == (
-        "How many declared members declare Urology is withheld"
+        "Withheld: how many declared members declare Urology"
     )
     assert said(Log(("Urology", 4), ("Surgery", 20), ("", 30)), "Urology") == (
         "<11 declared members declare Urology"

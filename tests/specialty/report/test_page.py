@@ -60,7 +60,7 @@ def test_a_code_of_all_but_one_is_not_named():
     assert found == {OTHER_CODES: "withheld", NONE_DECLARED: "withheld"}
     one = One(log)
     one.evidence = Evidence("Surgery", 11, 11, 0.5, 0.1, 3.0)
-    assert declaration(log, one) == "How many declared members declare Surgery is withheld"
+    assert declaration(log, one) == "Withheld: how many declared members declare Surgery"
     one.evidence = None
     assert declaration(log, one) == "The findings do not tell which code its members declare"
 

@@ -51,7 +51,7 @@ def declaration(log: AccessLog, one: Specialty) -> str:
     unnamed = "withheld" if OTHER_CODES in numbers else f"<{SMALL_CELL}"
     declaring, none = numbers.get(code, unnamed), numbers[NONE_DECLARED]
     if declaring == "withheld":
-        return f"How many declared members declare {code} is withheld"
+        return f"Withheld: how many declared members declare {code}"
     if isinstance(declaring, str) or isinstance(none, str) or len(one.users) < SMALL_CELL:
         return f"{declaring} declared members declare {code}"
     declared = len(one.users) - none  # in this log, which may be later than the evidence
