@@ -486,10 +486,33 @@ def test_slopes_that_do_not_add_up_to_zero_are_balanced_before_they_certify(
     assert (np.abs(fair) <= np.abs(a)).all()
     assert problem.dual_value(a, problem.back(a)) > best or loss != "squared"
     assert problem.dual_value(fair, problem.back(fair)) <= best
+    bent = problem.balanced_by_bending(a, np.full(y.size, 0.3))
+    assert abs(bent.sum()) < 1e-14
+    with np.errstate(invalid="ignore"):  # it may leave the conjugates' domain, and bounds nothing
+        assert not problem.dual_value(bent, problem.back(bent)) > best
     monkeypatch.setattr(Problem, "best_shift", lambda problem, z: 0.0)
     with pytest.warns(ConvergenceWarning, match="a duality gap of"):
         result = minimize(X, y, method="gram", max_passes=3, tol=1e-14, **terms)
     assert result.objective - result.gap <= best + 1e-12
+
+
+def test_rounding_of_an_intercept_is_carried_by_rows_whose_loss_bends():
+    """Far rows' slopes are Huber's bound, from which the least change costs the distance."""
+    y, weights = np.array([-8e5, -13e5, -2e5, 4e5]), np.array([1e4, 1e-5, 1e-3, 1e-2])
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    terms = {"loss": "huber", "l1": 1e3, "fit_intercept": True, "sample_weight": weights}
+    problem = make_problem(X, y, **terms)
+    z = np.full(4, problem.best_shift(np.zeros(4)))
+    a = problem.slopes(z)
+    assert problem.balanced(a) is not a
+    bent = problem.balanced_by_bending(a, z)
+    np.testing.assert_array_equal(bent[1:], a[1:])  # the first row alone is near
+    assert abs(bent.sum()) < abs(a.sum()) / 100
+    result = minimize(X, y, tol=1e-8, max_passes=20, **terms)
+    assert result.converged
+    shrunk = problem.balanced(a)
+    assert problem.risk(z) - problem.dual_value(shrunk, problem.back(shrunk)) > 1e-6
+    assert result.gap < 1e-8 * result.objective
 
 
 @pytest.mark.parametrize(

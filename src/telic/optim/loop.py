@@ -240,9 +240,12 @@ def _look(problem: Problem, iterate: Iterate, bounded: bool) -> tuple[float, flo
     if bounded:
         # The slopes of Newton's methods are those at the prediction.
         conjugates = a @ z - risk if iterate.risk is not None else None
-        if (fair := problem.balanced(a)) is not a:
-            a, gradient, conjugates = fair, problem.back(fair), None
-        return objective, intercept, problem.dual_value(a, gradient, conjugates), np.nan
+        if (fair := problem.balanced(a)) is a:
+            return objective, intercept, problem.dual_value(a, gradient, conjugates), np.nan
+        z = problem.predict(iterate.coef, intercept)
+        both = fair, problem.balanced_by_bending(a, z)
+        lower = max(problem.dual_value(each, problem.back(each)) for each in both)
+        return objective, intercept, lower, np.nan
     return objective, intercept, -np.inf, problem.penalty.violations(gradient, iterate.coef).max()
 
 

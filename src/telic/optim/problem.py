@@ -16,6 +16,9 @@ from telic.optim.penalties import ElasticNet, Penalty, dual_scales, group_penalt
 from telic.optim.threads import SMALLEST, share
 from telic.optim.vector_math import BLOCK
 
+BENT = 1e-3
+"""Share of the largest curvature from which on a row's loss bends, to `balanced_by_bending`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -161,6 +164,21 @@ class Problem:
         above, below = a[a > 0].sum(), -a[a < 0].sum()
         sign = 1.0 if above > below else -1.0
         return np.where(sign * a > 0, a * (min(above, below) / max(above, below)), a)
+
+    def balanced_by_bending(self, a: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return slopes with Σ a = 0 as `balanced` does, changing rows whose loss bends at z alone.
+
+        Where the loss is straight, as Huber's far away, a change of its slope costs as much as the
+        row is far, times the change; where it bends next to nothing. Whether they are within the
+        conjugates' domain is left to the bound.
+        """
+        curvature = self.curvatures(z)
+        relative = np.zeros_like(curvature)
+        np.divide(curvature, self.mass, out=relative, where=self.mass > 0)
+        bends = np.where(relative >= BENT * relative.max(), curvature, 0.0)
+        for _ in range(2):  # the second time for what the first rounds
+            a = a - a.sum() / bends.sum() * bends
+        return a
 
     def dual_value(
         self, a: np.ndarray, gradient: np.ndarray, conjugates: float | None = None
