@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from docutils.nodes import literal_block
 from numpy.typing import ArrayLike
 from sphinx.util.typing import stringify_annotation
 from typer.main import get_command
@@ -70,6 +71,10 @@ def usage(command, name):
     return " ".join(words)
 
 
+WIDE = 110
+"""Characters of what commands print that fit beside the site's menus."""
+
+
 def default_of(option):
     """Return what an option is where it is not given, in words; "" if there is nothing to say."""
     default = option.default
@@ -117,9 +122,19 @@ def write_commands(app):
     page.write_text("\n".join([head, *command_lines(get_command(commands))]), encoding="utf-8")
 
 
+def mark_wide_tables(app, doctree, name):
+    """Give what a command prints the width of its tables; elsewhere its sentences may wrap."""
+    for block in doctree.findall(literal_block):
+        lines = block.astext().splitlines() if block.get("language") == "console" else []
+        widest = max((len(line) for line in lines if line.startswith(("┏", "│"))), default=0)
+        if widest:
+            block["classes"] += ["tables", "wide"] if widest > WIDE else ["tables"]
+
+
 def setup(app):
     """Tell Sphinx of the functions above."""
     app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-signature", name_arrays)
     app.connect("autodoc-process-docstring", leave_out_aliases, priority=400)  # before numpydoc
     app.connect("builder-inited", write_commands)
+    app.connect("doctree-resolved", mark_wide_tables)
