@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from telic.completion import PAPER, Completer, PrefixIndex, fit_files, fold
 from telic.completion.engine.payloads import Records
-from telic.completion.fit import from_files
-from telic.completion.fit.from_files import _records_by_text, _relevance
+from telic.completion.fit import static_box
+from telic.completion.fit.from_files import _records_by_text
 from telic.completion.fit.lost_below_k_users import KEPT_BACK
 from telic.completion.fit.merged_phrases import UNSHOWN, Gathered, HeldOut
 from telic.completion.fit.sources import as_catalogue
+from telic.completion.fit.static_box import _relevance
 from telic.completion.learning.relevance import WINDOW
 from telic.data.contracts import SIMULATED
 from telic.data.phrases import PhraseList
@@ -287,7 +288,7 @@ def test_the_weights_are_those_that_complete_the_held_out_end_of_the_log_best():
     orders = [rng.choice(100, 100, replace=False, p=odds / odds.sum()) for _ in range(50)]
     never = [(words[orders[i % 50][i // 50]], i, f"u{i % 50}") for i in range(2000)]
     alone = [(words[(7 * (i % 50)) % 100], i, f"u{i % 50}") for i in range(2000)]
-    from telic.completion.fit.from_files import _learned_mix
+    from telic.completion.fit.static_box import _learned_mix
 
     mixes = {
         name: _learned_mix(Gathered(None, [logged(rows)], min_users=1), n=10)
@@ -303,15 +304,15 @@ def test_the_weights_are_those_that_complete_the_held_out_end_of_the_log_best():
 def test_only_weights_of_what_the_log_tells_apart_are_tried(monkeypatch, named, span, has_past):
     """Not a user's own where nobody is named, nor what is recent where all of the log is."""
     tried = []
-    monkeypatch.setattr(from_files, "_cold", lambda of, mix, **options: tried.append(mix))
+    monkeypatch.setattr(static_box, "_cold", lambda of, mix, **options: tried.append(mix))
     held = HeldOut(7, [], True, named, span)
-    chosen = from_files._learned_mix(SimpleNamespace(held_out=lambda most: held), n=10)
+    chosen = static_box._learned_mix(SimpleNamespace(held_out=lambda most: held), n=10)
     assert chosen == tried[0]
     assert {mix[1] > 0 for mix in tried} == ({False, True} if named else {False})
     assert {mix[2] > 0 for mix in tried} == ({False, True} if has_past else {False})
     for nothing in (None, held._replace(opened=False)):
         gathered = SimpleNamespace(held_out=lambda most, nothing=nothing: nothing)
-        assert from_files._learned_mix(gathered, n=10) == from_files.DEFAULT
+        assert static_box._learned_mix(gathered, n=10) == static_box.DEFAULT
 
 
 @pytest.mark.parametrize("executor", [None, Local()], ids=["whole", "in pieces"])

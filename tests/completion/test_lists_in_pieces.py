@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telic.completion import Completer, fit_files
-from telic.completion.fit import from_files, lists_in_pieces
+from telic.completion.fit import lists_in_pieces, static_box
 from telic.errors import InputError
 from telic.scale import Local
 
@@ -49,7 +49,7 @@ def assert_same_box(found, expected, folder):
 def small_pieces(monkeypatch):
     def few(rows):
         small = partial(lists_in_pieces.catalogue_in_pieces, rows=rows)
-        monkeypatch.setattr(from_files, "catalogue_in_pieces", small)
+        monkeypatch.setattr(static_box, "catalogue_in_pieces", small)
 
     return few
 
@@ -75,7 +75,7 @@ def test_pieces_give_the_search_box_of_the_whole(
     whole = fit_files(*files, duplicates=duplicates)
     with pytest.MonkeyPatch.context() as patch:
         small = partial(lists_in_pieces.catalogue_in_pieces, rows=rows)
-        patch.setattr(from_files, "catalogue_in_pieces", small)
+        patch.setattr(static_box, "catalogue_in_pieces", small)
         engine = Local(threads=1, memory="1GiB")
         work = folder / "work"
         pieces = fit_files(*files, duplicates=duplicates, executor=engine, work=work)

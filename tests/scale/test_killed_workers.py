@@ -10,7 +10,7 @@ from tests.scale.test_workloads import contents, design_files, query_log, users_
 
 from telic.auc import FileDesign, auc_in_pieces, cg_in_pieces, exact_in_pieces
 from telic.completion import CAREFUL, Replay, fit_completer, fit_files
-from telic.completion.fit import from_files, from_pieces
+from telic.completion.fit import from_pieces, static_box
 from telic.data.compositions import read_compositions
 from telic.optim.admm import consensus_admm
 from telic.privacy import Adversary, Auxiliary, attack, risks
@@ -200,7 +200,7 @@ def mortal(tmp_path_factory):
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.__name__)
 def test_a_worker_killed_ten_times_changes_nothing(mortal, workload, tmp_path, monkeypatch):
     cluster, preload, tickets = mortal
-    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    monkeypatch.setattr(static_box, "HELD_OUT", 60)
     plan = {"rows": 600, "buckets": 3}
     monkeypatch.setattr(from_pieces, "_plan", lambda work, *more: work.mkdir(exist_ok=True) or plan)
     run = workload(tmp_path)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from telic.auc import FileDesign, auc_in_pieces, exact_in_pieces
 from telic.cli import app
 from telic.completion import Completer, fit_files
-from telic.completion.fit import from_files
+from telic.completion.fit import static_box
 from telic.data.object_storage import Remote, _system, place, upload
 from telic.errors import InputError, JobError, ModelError
 from telic.hin import Schema, network_from_arrays
@@ -164,7 +164,7 @@ def test_what_a_task_fetches_is_removed_with_it(bucket, tmp_path):
 
 
 def test_a_query_log_and_its_pieces_and_its_model_there(engine, bucket, tmp_path, monkeypatch):
-    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    monkeypatch.setattr(static_box, "HELD_OUT", 60)
     here = Remote(f"{bucket}/{type(engine).__name__}-log")
     query_log(tmp_path / "log.parquet", 600)
     upload(tmp_path / "log.parquet", here / "log.parquet")
@@ -191,7 +191,7 @@ def test_a_query_log_and_its_pieces_and_its_model_there(engine, bucket, tmp_path
 
 def test_the_command_reads_and_writes_there(cluster, bucket, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    monkeypatch.setattr(static_box, "HELD_OUT", 60)
     query_log(tmp_path / "log.parquet", 600)
     table = pq.read_table(tmp_path / "log.parquet")
     pa.csv.write_csv(table, tmp_path / "log.csv")

@@ -45,7 +45,7 @@ from telic.auc.table_in_pieces import design_of, fit_measured_in_pieces
 from telic.auc.table_ranker import Ranker
 from telic.cli import app
 from telic.completion import CAREFUL, PAPER, Replay, fit_completer, fit_files
-from telic.completion.fit import from_files, from_pieces
+from telic.completion.fit import from_pieces, static_box
 from telic.completion.fit.from_pieces import CountedLog, count_logs
 from telic.completion.fit.merged_phrases import Gathered
 from telic.completion.fit.models import CHUNK, fit_models, fit_relevance
@@ -104,7 +104,7 @@ def small_pieces(monkeypatch):
         return {"rows": 600, "buckets": 3}
 
     monkeypatch.setattr(from_pieces, "_plan", plan)
-    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    monkeypatch.setattr(static_box, "HELD_OUT", 60)
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_the_folder_of_a_log_that_was_another_is_refused(small_pieces, tmp_path,
 
 def test_a_job_that_is_asked_for_smaller_pieces_begins_anew_with_them(tmp_path, monkeypatch):
     """And one that is asked for larger ones, or for none, goes on with the smallest."""
-    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    monkeypatch.setattr(static_box, "HELD_OUT", 60)
     query_log(tmp_path / "log.parquet", 750)
     found = []
     for piece in (4 * 10**5, 2 * 10**5, 4 * 10**5):
@@ -326,7 +326,7 @@ def test_what_does_not_fit_is_said(tmp_path, small_pieces):
 
 def test_the_command_takes_memory_or_a_cluster(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # relative names are this process's, not a worker's
-    monkeypatch.setattr(from_files, "HELD_OUT", 60)
+    monkeypatch.setattr(static_box, "HELD_OUT", 60)
     query_log(tmp_path / "log.parquet")
     lines = []
     for number, options in enumerate(([], ["--memory", "1GiB"], ["--cluster", cluster.address])):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +80,13 @@ class Sources:
             "sessions": "yes, the query before" if named else no_user,
             "feedback": "yes" if log and len(log.shown) else no_lists,
         }
+
+    def said(self, min_users: int, apart: tuple[int, int, bool] | None = None) -> dict[str, Any]:
+        """Return what a box says of its files; `apart` is as for `possible`."""
+        found: dict[str, Any] = {"files": self.files, "possible": self.possible(apart)}
+        if dates := self.dates(apart):
+            found |= {DATES: dates, MIN_USERS: min_users}
+        return found
 
     def dates(self, apart: tuple[int, int, bool] | None = None) -> str | None:
         """Say when the logs begin and end; None without one. `apart` is as for `possible`."""
