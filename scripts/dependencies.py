@@ -28,10 +28,11 @@ TEXT = """\
 
 *Written by `scripts/dependencies.py`; do not edit.*
 
-This page lists what `pip install telic` and its extras install, in the versions with which telic is
-tested (`requirements.lock`; where there are two, the Python or the platform decides). Licences are
-quoted from each package's metadata. telic contains none of these packages: pip installs them beside
-it. The extras `demo`, `telemetry` and `postgresql` also bring what `serve` brings.
+This page lists what [telic](../how-to/install.md) and its extras bring, in the versions with which
+telic is tested (`requirements.lock`; where there are two, the Python or the platform decides).
+Licences are quoted from each package's metadata. telic contains none of these packages: pip
+installs them beside it. The extras `demo`, `telemetry` and `postgresql` also bring what `serve`
+brings.
 
 The core's licences are permissive. Two extras bring packages with a weak copyleft, which binds
 those who change such a package itself: psycopg (LGPL, extra `postgresql`) and certifi (MPL, extra
