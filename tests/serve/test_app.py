@@ -157,10 +157,17 @@ def test_about_and_health(client):
     about = client.get("/about").json()
     assert about["model"] == "adaqac-online"
     assert about["simulated"] is True
+    assert about["running_check"] is True
     assert about["trained_on"] == "simulated people, not real ones"
     assert about["feedback"] == "re-ranks everywhere"
     client.get("/suggest", params=ADA | {"q": "s"})
     assert client.get("/healthz").json() == {"status": "ok", "open_compositions": 1}
+
+
+def test_a_box_that_nothing_reranks_has_no_running_check(make_completer, settings):
+    app = create_app(make_completer(model="static"), settings)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        assert client.get("/about").json()["running_check"] is False
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,11 @@ class Completer:
         return self.signals is None or FEEDBACK in self.signals.weights.penalties
 
     @property
+    def has_running_check(self) -> bool:
+        """Whether it is watched what re-ranking is worth; a static order needs no check."""
+        return self.do_no_harm and self.model != "static"
+
+    @property
     def personal(self) -> bool:
         """Whether a user's own queries are suggested that nobody else is shown."""
         if self.signals is not None:

@@ -97,7 +97,7 @@ class Composition:
         self._shown: tuple[bytes, list[int], float] | None = None
         self._last: Keystroke | None = None
         self._gains = Gains(completer.n)
-        self._checks = completer.do_no_harm and completer.model != "static"
+        self._checks = completer.has_running_check
         self._now = time.time_ns() // 1000 if at is None else at
         # What the user submits elsewhere while this is typed is no part of the session before it.
         signals = completer.signals

@@ -175,7 +175,7 @@ class Addresses:
                 "trained_on": completer.trained_on,
                 "feedback": completer.order_summary(),
                 "gate": gate_facts(completer.gate),
-                "running_check": completer.do_no_harm,
+                "running_check": completer.has_running_check,
                 "records": self._records(),
                 "version": telic.__version__,
             }
