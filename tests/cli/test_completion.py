@@ -464,6 +464,13 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     assert Completer.load(model).keyboard == "qwertz"
     store = Store(f"sqlite:///{tmp_path}/model.sqlite", Completer.load(model))
     store.record([Submission("ada", "1", Lesson("secret")), Submission("bob", "2", Lesson("tea"))])
+    told = json.loads(telic("completion", "tell", model, "ada")[1])
+    assert told["user"] == "ada"
+    assert told["model"]["history"] == {"secret": 1.0}
+    assert [row["query"] for row in told["submissions"]] == ["secret"]
+    assert datetime.fromisoformat(told["submissions"][0]["at"]).tzinfo == UTC
+    assert [row["state"]["history"] for row in told["user_states"]] == [{"secret": 2.0}]
+    assert "bob" not in str(told)
     code, out, _ = telic("completion", "forget", model, "ada")
     assert code == 0
     assert out == "erased from the model; 2 rows erased from the database; " + UNSEARCHED
@@ -471,9 +478,10 @@ def test_a_user_is_forgotten_by_the_model_and_its_database(telic, tmp_path):
     assert store.read("bob") is not None
     assert store.read("ada") is None
     store.close()
-    code, _, err = telic("completion", "forget", model, "ada")
-    assert code == 2
-    assert "knows this user" in err
+    for command in ("forget", "tell"):
+        code, _, err = telic("completion", command, model, "ada")
+        assert code == 2
+        assert "knows this user" in err
 
 
 @pytest.mark.parametrize("command", [("fit", "{list}", "{folder}"), ("serve", "{list}")])
@@ -520,8 +528,9 @@ def test_forget_looks_at_every_place_before_it_erases(telic, tmp_path):
         (("--recorded", tmp_path / "typo"), "typo: holds no records of a service"),
         (("--recorded", tmp_path), "holds no records of a service"),
     ):
-        code, _, err = telic("completion", "forget", model, "ada", *wrong)
-        assert (code, said in err) == (2, True)
+        for command in ("forget", "tell"):
+            code, _, err = telic("completion", command, model, "ada", *wrong)
+            assert (code, said in err) == (2, True)
     assert not (tmp_path / "typo.db").exists()
     assert list(Completer.load(model).users) == ["ada"]
 
@@ -662,7 +671,10 @@ def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp
         "users": 1,
         "left out": {"submissions without keystrokes": 1},
     }
-    told = telic("completion", "forget", tmp_path / "box", "ada", "--recorded", folder)[1]
+    of_ada = "ada", "--recorded", folder
+    records = json.loads(telic("completion", "tell", tmp_path / "box", *of_ada)[1])["records"]
+    assert [record["client_id"] for record in records] == ["ada"] * 3
+    told = telic("completion", "forget", tmp_path / "box", *of_ada)[1]
     assert "box.sqlite; 3 records erased from" in told
     broken = pq.read_table(log).to_pylist()[:8]
     broken[2]["user"] = ""

@@ -1,14 +1,92 @@
-"""`telic completion forget | export-log`: what a service has learned and recorded of users."""
+"""`telic completion tell | forget | export-log`: what a service has learned and kept of users."""
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from telic.cli.completion.options import Json, app, check_log
 from telic.cli.console import Overwrite, print_facts, print_json
 from telic.errors import InputError, ModelError
+
+Database = Annotated[
+    str | None, typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model.")
+]
+Recorded = Annotated[
+    Path | None, typer.Option(help="Folder that the service recorded to, if it did.")
+]
+
+
+@app.command()
+def tell(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    user: Annotated[str, typer.Argument(help="The user's id, TENANT:ID of a tenant's.")],
+    database: Database = None,
+    recorded: Recorded = None,
+) -> None:
+    """Print as JSON all that is kept of a user: what the person may ask you for, and forget erases.
+
+    It looks into the model, the database, and what the service recorded. The service may run.
+    """
+    from telic.completion import Completer
+
+    completer, beside = Completer.load(model.resolve()), _beside(model)
+    database = _database_of(beside, database)
+    state = completer.users.get(user)
+    kept: dict[str, Any] = {"model": None if state is None else state.as_json()}
+    if database:
+        from telic.data.databases import refuse_absent
+        from telic.serve.state.store import Store, StoreError
+
+        refuse_absent(database)
+        store = Store(database, completer)
+        try:
+            kept |= store.kept_of(user)
+        except StoreError as error:
+            raise InputError(f"the database: {error}.") from None
+        finally:
+            store.close()
+    if recorded:
+        from telic.serve.state.composition_recorder import kept_of
+
+        _refuse_unrecorded(recorded)
+        kept["records"] = kept_of(recorded, user)
+    if not any(kept.values()):
+        raise InputError(_nowhere(model, beside, database, recorded))
+    print_json({"user": user, **kept})
+
+
+def _database_of(beside: Path, database: str | None) -> str | None:
+    """Return the database that is named, or the one beside the model if there is one."""
+    return database or (f"sqlite:///{beside}" if beside.exists() else None)
+
+
+def _beside(model: Path) -> Path:
+    """Return where a service puts the database of a model."""
+    from telic.serve.operation.settings import database_beside
+
+    return Path(database_beside(model).removeprefix("sqlite:///"))
+
+
+def _refuse_unrecorded(folder: Path) -> None:
+    from telic.serve.state.composition_recorder import recorded
+
+    if not recorded(folder):
+        raise InputError(
+            f"--recorded {folder}: holds no records of a service. Check the name, or leave it out "
+            "if the service recorded nothing."
+        )
+
+
+def _nowhere(model: Path, beside: Path, database: str | None, recorded: Path | None) -> str:
+    """Say where a user was looked for who is in none of these places."""
+    where = f"neither {model} nor its database knows this user"
+    if not database:
+        where = f"{model} does not know this user, and no database is at {beside}"
+    if not recorded:
+        where += ", and no records were searched (--recorded FOLDER)"
+    return f"{where}. Check the id; that of a tenant's user is TENANT:ID."
 
 
 @app.command()
@@ -21,12 +99,8 @@ def forget(
             "TENANT:ID of a tenant's.",
         ),
     ],
-    database: Annotated[
-        str | None, typer.Option(help="SQLAlchemy URL; default: MODEL.sqlite beside the model.")
-    ] = None,
-    recorded: Annotated[
-        Path | None, typer.Option(help="Folder that the service recorded to, if it did.")
-    ] = None,
+    database: Database = None,
+    recorded: Recorded = None,
     service: Annotated[
         str | None,
         typer.Option(help="Address of a service that runs: it erases the user everywhere."),
@@ -52,30 +126,24 @@ def forget(
         with closing(Client(service, key=key, timeout=600.0)) as client:
             erased = client.forget(names[0])
         known, rows, records = erased["model"], erased["rows"], erased["records"]
-        of_database = f"{rows} rows erased from the database"
-        where = f"{service} knows no such user"
+        nowhere = (
+            f"{service} knows no such user. Check the id; that of a tenant's user is TENANT:ID."
+        )
     else:
         if len(names) != 2 or key_file:
             raise InputError("name the model folder and the user; --key-file goes with --service.")
-        from telic.serve.operation.settings import database_beside
-
         model = Path(names[0])
-        beside = Path(database_beside(model).removeprefix("sqlite:///"))
-        if not database and beside.exists():
-            database = database_beside(model)
+        beside = _beside(model)  # "." is the old folder once a new one stands in its place
+        database = _database_of(beside, database)
         known, rows, records = _erase(model, names[1], database, recorded)
-        of_database = (
-            f"{rows} rows erased from the database" if database else f"no database is at {beside}"
-        )
-        where = f"neither {model} nor its database knows this user"
-        if not database:
-            where = f"{model} does not know this user, and {of_database}"
-        if not recorded:
-            where += ", and no records were searched (--recorded FOLDER)"
+        nowhere = _nowhere(model, beside, database, recorded)
     if not known and not rows and not records:
-        raise InputError(f"{where}. Check the id; that of a tenant's user is TENANT:ID.")
+        raise InputError(nowhere)
     said = "erased from the model" if known else "not in the model"
-    said += f"; {of_database}"
+    if database or service:
+        said += f"; {rows} rows erased from the database"
+    else:
+        said += f"; no database is at {beside}"
     if recorded or service:
         said += f"; {records} records erased" + (f" from {recorded}" if recorded else "")
     else:
@@ -97,13 +165,8 @@ def _erase(
         refuse_absent(database)
     if recorded:
         from telic.serve.state.composition_recorder import erase
-        from telic.serve.state.composition_recorder import recorded as records_in
 
-        if not records_in(recorded):
-            raise InputError(
-                f"--recorded {recorded}: holds no records of a service. Check the name, or leave "
-                "it out if the service recorded nothing."
-            )
+        _refuse_unrecorded(recorded)
         recorded = recorded.resolve()
     whole = model.resolve()  # "." is the old folder once a new one stands in its place
     known = erase_user(whole, user)

@@ -306,6 +306,15 @@ def recorded(folder: Path) -> list[Path]:
     return [file for names in (QUERIES_GLOB, EVENTS_GLOB) for file in folder.glob(names)]
 
 
+def kept_of(folder: str | Path, user: str) -> list[dict[str, Any]]:
+    """Return a user's records in a folder, file by file: what `erase` deletes."""
+    found = []
+    for file in sorted(recorded(Path(folder))):
+        with suppress(FileNotFoundError), _alone(file, os.O_RDONLY) as records:  # too old by now
+            found += [json.loads(line) for line, client in _lines(records) if client == user]
+    return found
+
+
 def erase(folder: str | Path, user: str) -> int:
     """Delete a user's records from a folder; return how many there were.
 

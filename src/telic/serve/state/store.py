@@ -82,6 +82,7 @@ USER_STATES = Table(
     Column("state", JSON, nullable=False),
     Column("at", DateTime, nullable=False, server_default=text(f"'{_LONG_AGO}'"), comment="UTC"),
 )
+_OF_USERS = SUBMISSIONS, USER_STATES
 _BY_AGE = Index("submissions_at", SUBMISSIONS.c.at), Index("user_states_at", USER_STATES.c.at)
 CHANGES = Table(
     "changes",
@@ -311,6 +312,17 @@ class Store:
         self._wipe()
         return found
 
+    def kept_of(self, user: str) -> dict[str, list[dict[str, Any]]]:
+        """Return all rows of a user as JSON has them, by table: what `forget` deletes."""
+        with self._transaction(self._engine) as connection:
+            return {
+                table.name: [
+                    dict(row._mapping) | {"at": f"{row.at.isoformat()}Z"}
+                    for row in connection.execute(select(table).where(table.c.user == user))
+                ]
+                for table in _OF_USERS
+            }
+
     def delete(self, user: str) -> None:
         """Delete what was stored of a user after `forget`, by who did not know of it yet."""
         with self._transaction(self._writes) as connection:
@@ -494,7 +506,7 @@ def _delete(connection: Connection, user: str) -> int:
     """Delete a user's rows; return how many there were."""
     return sum(
         connection.execute(delete(table).where(table.c.user == user)).rowcount
-        for table in (SUBMISSIONS, USER_STATES)
+        for table in _OF_USERS
     )
 
 
