@@ -83,6 +83,18 @@ def test_a_job_that_is_refused_leaves_no_folder(telic, tmp_path, words, says):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.usefixtures("telic")
+@pytest.mark.parametrize(("memory", "code"), [("399MiB", 2), ("400MiB", 0)])
+def test_memory_that_the_libraries_take_alone_is_no_bound(monkeypatch, capsys, memory, code):
+    words = ["telic", "completion", "fit", "list.csv", "box", "--memory", memory]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
+    said = "--memory, of which Python takes 300MiB, is '399MiB', expected at least 400MiB."
+    assert (said in capsys.readouterr().err) == bool(code)
+
+
 @pytest.mark.parametrize("work", ["./box", "box/work", "kept/../box/work", "link/box/work"])
 def test_pieces_do_not_lie_in_the_output(telic, tmp_path, work):
     (tmp_path / "link").symlink_to(tmp_path)

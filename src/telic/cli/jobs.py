@@ -49,6 +49,10 @@ SkipBadPartitions = Annotated[
 ]
 
 
+FOR_DATA = 100 * 2**20
+"""Bytes of a machine's memory that data have at least: less would bound nothing."""
+
+
 class Job(NamedTuple):
     """Where a command's work is done, unless in the command itself."""
 
@@ -103,6 +107,11 @@ def job_of(
     from telic.data.own_outputs import refuse_read
     from telic.scale import Dask, Local
     from telic.scale.job_folder import lies_at, working_folder
+    from telic.scale.local import OWN
+    from telic.scale.memory import parse_memory
+
+    if memory is not None and cluster is None:
+        parse_memory(memory, OWN + FOR_DATA, "--memory, of which Python takes 300MiB,")
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
     bars: dict[str, Any] = {}
