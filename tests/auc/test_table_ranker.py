@@ -235,6 +235,8 @@ def test_padded_cells_and_repeated_columns_of_a_spreadsheet_are_read(tmp_path):
     file.write_text("a;x;x;b\n  1,5;1;2,5;0\n 2.5 ;2;3,5;1\n3;1;x;1\n")
     table = read_table(file)
     assert table["a"].to_pylist() == [1.5, 2.5, 3]
+    (tmp_path / "twice.csv").write_text("x;x\n1.5;2.5\n")
+    assert read_table(tmp_path / "twice.csv").num_columns == 2
     encoder = Encoder.fit(table, leave_out={"x", "b"}, one_hot=set(), path=file)
     assert encoder.names == ["a"]
     with pytest.raises(InputError, match="column 'x' comes more than once"):

@@ -672,6 +672,8 @@ def test_a_folder_of_records_is_replayed_and_what_is_no_use_said(telic, log, tmp
         "left out": {"submissions without keystrokes": 1},
     }
     of_ada = "ada", "--recorded", folder
+    with sorted(folder.glob("events-*"))[0].open("a") as events:
+        events.write('{"client_id": "bob"}\n')
     records = json.loads(telic("completion", "tell", tmp_path / "box", *of_ada)[1])["records"]
     assert [record["client_id"] for record in records] == ["ada"] * 3
     told = telic("completion", "forget", tmp_path / "box", *of_ada)[1]

@@ -468,3 +468,5 @@ def test_a_tenant_with_a_colon_is_refused_since_two_tenants_users_would_be_one(t
     assert fit_files(file, min_users=1, on_bad_row="skip").suggest("te", where={"tenant": "a"})
     with pytest.raises(InputError, match="tenant 'a:b': has a colon"):
         name_in("a:b", "c")
+    file.write_text("title,tenant\ntea,a:b\n")  # names no user
+    assert fit_files(file).suggest("te", where={"tenant": "a:b"})

@@ -16,9 +16,6 @@ from telic.optim.penalties import ElasticNet, Penalty, dual_scales, group_penalt
 from telic.optim.threads import SMALLEST, share
 from telic.optim.vector_math import BLOCK
 
-BENT = 1e-3
-"""Share of the largest curvature from which on a row's loss bends, to `balanced_by_bending`."""
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -172,13 +169,8 @@ class Problem:
         row is far, times the change; where it bends next to nothing. Whether they are within the
         conjugates' domain is left to the bound.
         """
-        curvature = self.curvatures(z)
-        relative = np.zeros_like(curvature)
-        np.divide(curvature, self.mass, out=relative, where=self.mass > 0)
-        bends = np.where(relative >= BENT * relative.max(), curvature, 0.0)
-        for _ in range(2):  # the second time for what the first rounds
-            a = a - a.sum() / bends.sum() * bends
-        return a
+        bends = self.curvatures(z)
+        return a - a.sum() / bends.sum() * bends
 
     def dual_value(
         self, a: np.ndarray, gradient: np.ndarray, conjugates: float | None = None
