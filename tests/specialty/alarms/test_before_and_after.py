@@ -47,6 +47,22 @@ def test_the_parts_of_a_sum_that_is_withheld_are_withheld_with_it():
     assert few_open["alerts"] == 1000
 
 
+@pytest.mark.parametrize(
+    ("rest", "withheld"),
+    [
+        ("listed_open", {"unlisted_explained", "unlisted_open"}),
+        ("listed_explained", {"unlisted_explained", "unlisted_open"}),
+        ("listed_alerts", {"unlisted_alerts", "unlisted_explained", "unlisted_open"}),
+    ],
+)
+def test_what_is_left_without_the_unlisted_is_not_had_by_subtraction(rest, withheld):
+    hidden = replace(COUNTS, few=frozenset({rest}))
+    assert hidden.withheld() == dict.fromkeys(withheld, "withheld")
+    both = replace(COUNTS, few=frozenset({rest, "unlisted_open"})).withheld()
+    assert both["unlisted_open"] == "<11 patients"
+    assert rest not in hidden.as_json()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("effect") / "log"
@@ -78,6 +94,26 @@ def test_cells_are_small_by_patients_not_by_accesses(log):
     assert counted.unlisted_alerts > 11
     assert counted.cells()["unlisted_alerts"] == "<11 patients"
     assert counted.cells()["alerts"] == counted.alerts
+
+
+def test_few_patients_beside_the_unlisted_specialties_cannot_be_counted(log):
+    """All users but one are of a specialty without a code: who is not has few patients."""
+    accesses = np.bincount(log.access_user, minlength=len(log.users))
+    alone = int(np.argmin(np.where(accesses, accesses, len(log.access_user))))
+    others = np.flatnonzero(np.arange(len(log.users)) != alone)
+    found = Discovery(
+        "lda",
+        [Specialty("one", None, None, others, [], None, None, None)],
+        np.where(np.arange(len(log.users)) == alone, -1, 0),
+    )
+    log = replace(log, taxonomy=np.full(len(log.users), ""))  # so that every access is an alarm
+    counted = effect(log, found, judge(log, found))
+    assert counted.alerts - counted.unlisted_alerts == accesses[alone] > 0
+    assert "listed_alerts" in counted.few
+    shown = counted.cells()
+    assert shown["alerts"] == counted.alerts
+    unlisted = ("unlisted_alerts", "unlisted_explained", "unlisted_open")
+    assert [shown[name] for name in unlisted] == ["withheld"] * 3
 
 
 def test_snooping_is_counted_by_kind(folder, log):

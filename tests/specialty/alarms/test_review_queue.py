@@ -1,4 +1,8 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -6,6 +10,7 @@ from tests.serve import postgresql_server
 
 from telic.errors import InputError
 from telic.simulate.hospital_families import simulate_family
+from telic.specialty.alarms import review_queue
 from telic.specialty.alarms.colleagues import care_of
 from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.alarms.review_queue import MOVES, STATES, ReviewQueue
@@ -73,6 +78,71 @@ def test_runs_bring_alarms_and_people_have_the_last_word(log, nothing, queue, ur
     assert closed["row"] in log.access_row[soon_explained] + 100
     names = set(log.users)
     assert not any(alarm["user"] in names for alarm in queue.alarms(limit=10))
+    queue.close()
+
+
+def test_what_people_decide_while_a_log_comes_in_stays_decided(
+    log, nothing, queue, url, monkeypatch
+):
+    alerts = judge(log, nothing)
+    queue.add(log, nothing, alerts, name="monday", limit=10)
+    one = queue.alarms(limit=1)[0]["alarm"]
+    person, described = ReviewQueue(url), review_queue.lines
+
+    def slowly(*given, **options):
+        found = described(*given, **options)
+        person.move(one, "confirmed", by="ann")  # also where SQLite has one file for all
+        return found
+
+    monkeypatch.setattr(review_queue, "lines", slowly)
+    assert queue.add(log, nothing, alerts, name="tuesday", limit=10).new <= 1
+    (confirmed,) = queue.alarms(state="confirmed")
+    assert (confirmed["alarm"], confirmed["decided"], confirmed["log"]) == (one, True, "tuesday")
+    monkeypatch.undo()
+    queue.add(log, nothing, alerts, name="monday", limit=10)
+    assert [step["by"] for step in queue.alarms(state="confirmed")[0]["history"]] == [
+        "telic",
+        "ann",
+    ]
+    person.close()
+
+
+def test_of_two_who_decide_at_once_the_second_moves_from_where_the_first_left_it(
+    log, nothing, queue, url
+):
+    queue.add(log, nothing, judge(log, nothing), name="log", limit=20)
+    people = queue, ReviewQueue(url)
+    for one in queue.alarms(limit=20):
+        ready = threading.Barrier(2)
+
+        def decide(person, state, alarm=one["alarm"], ready=ready):
+            ready.wait()
+            with suppress(InputError):  # the second may be refused
+                person.move(alarm, state, by=state)
+
+        with ThreadPoolExecutor(2) as pool:
+            for done in [
+                pool.submit(decide, *each)
+                for each in zip(people, ("closed", "confirmed"), strict=True)
+            ]:
+                done.result()
+    for alarm in queue.alarms(limit=20):
+        states = [step["state"] for step in alarm["history"]]
+        assert len(states) > 1
+        assert all(after in MOVES[before] for before, after in pairwise(states)), states
+        assert states[-1] == alarm["state"]
+    people[1].close()
+
+
+def test_a_queue_is_read_while_somebody_writes(log, nothing, tmp_path):
+    url = f"sqlite:///{tmp_path}/review.sqlite"
+    queue = ReviewQueue(url)
+    queue.add(log, nothing, judge(log, nothing), name="log", limit=1)
+    with queue._transaction(writes=True) as connection:
+        connection.exec_driver_sql("DELETE FROM review_alarms")
+        other = ReviewQueue(url)
+        assert other.counts()["open"] == len(other.alarms()) == 1
+        other.close()
     queue.close()
 
 
@@ -205,6 +275,7 @@ def test_only_moves_that_make_sense_are_taken(log, nothing, tmp_path):
         (lambda queue, one: queue.move(one, "done", by="ann"), "state is 'done'"),
         (lambda queue, one: queue.move(one, "closed", by=" "), "needs the name of the person"),
         (lambda queue, one: queue.move(one, "closed", by="telic"), "needs the name of the person"),
+        (lambda queue, one: queue.move(one, "closed", by="Telic "), "needs the name of the person"),
         (lambda queue, one: queue.alarms(state="done"), "state is 'done'"),
     ],
 )

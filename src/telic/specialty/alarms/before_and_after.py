@@ -52,6 +52,13 @@ SUMS = (
     ("unlisted_alerts", ("unlisted_explained", "unlisted_open")),
 )
 """Counts, and those that add up to them."""
+RESTS = {
+    "listed_alerts": ("unlisted_alerts", "unlisted_explained", "unlisted_open"),
+    "listed_explained": ("unlisted_explained", "unlisted_open"),
+    "listed_open": ("unlisted_explained", "unlisted_open"),
+}
+"""What is left of `alerts`, `explained` and `open` without the unlisted ones, which nothing shows,
+and the counts without which nobody can work it out by subtraction."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class Effect:
     explained_by_colleagues: int = 0
     """Alarms that colleagues at the same record alone explain."""
     few: frozenset[str] = frozenset()
-    """Counts of alarms that concern fewer than `SMALL_CELL` patients."""
+    """Counts of alarms, and `RESTS`, that concern fewer than `SMALL_CELL` patients."""
     snooping: Mapping[str, Caught] = field(default_factory=dict)
     """By kind, where the truth is known."""
 
@@ -84,7 +91,9 @@ class Effect:
 
         Withheld is what would give a small cell away by subtraction.
         """
-        hidden = dict.fromkeys(sorted(self.few), f"<{SMALL_CELL} patients")
+        hidden = dict.fromkeys(sorted(self.few - RESTS.keys()), f"<{SMALL_CELL} patients")
+        for rest in self.few & RESTS.keys():
+            hidden = dict.fromkeys(RESTS[rest], "withheld") | hidden
         for total, parts in SUMS:
             if total in hidden or self.few.intersection(parts):
                 for name in parts:
@@ -146,7 +155,10 @@ def effect(
         "explained_by_practice": alerts.by_practice,
         "explained_by_colleagues": alerts.explained & ~alerts.by_practice,
     }
-    few = frozenset(name for name, mask in masks.items() if 0 < log.n_patients(mask) < SMALL_CELL)
+    listed = {rest: masks[rest.removeprefix("listed_")] & ~hidden for rest in RESTS}
+    few = frozenset(
+        name for name, mask in (masks | listed).items() if 0 < log.n_patients(mask) < SMALL_CELL
+    )
     length = int(masks["open"].sum())
     without, with_ = (np.zeros(len(known), dtype=bool) for _ in range(2))
     without[alerts.queue_without()[:length]] = True

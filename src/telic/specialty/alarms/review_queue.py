@@ -128,19 +128,20 @@ class ReviewQueue:
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = open_engine(url, _TABLES.tables).execution_options(writes=True)
+        self._engine = open_engine(url, _TABLES.tables)
         self._shown = shown(url)
         with self._transaction() as connection:
+            self._key = _key_of(connection)
+        if self._key:
+            return
+        with self._transaction(writes=True) as connection:
             if not inspect(connection).has_table(_KEY.name):
                 _TABLES.create_all(connection)
-            columns = inspect(connection).get_columns(_ALARMS.name)
-            if "place" not in {column["name"] for column in columns}:  # an older version's
+            if not _has_place(connection):
                 connection.exec_driver_sql("ALTER TABLE review_alarms ADD COLUMN place FLOAT")
-            key = connection.scalar(select(_KEY.c.key))
-            if key is None:
-                key = secrets.token_hex(32)
-                connection.execute(insert(_KEY), {"key": key})
-            self._key = bytes.fromhex(key)
+            if not _key_of(connection):
+                connection.execute(insert(_KEY), {"key": secrets.token_hex(32)})
+            self._key = _key_of(connection)
 
     def add(
         self, log: AccessLog, discovery: Discovery, alerts: Alerts, *, name: str, limit: int
@@ -157,33 +158,15 @@ class ReviewQueue:
             Open alarms to bring in, least covered first; those that people have decided do not
             count.
         """
-        queue = alerts.queue("open")
         names = Pseudonyms(self._key)
-        with self._transaction() as connection:
-            wanted = select(_ALARMS.c.alarm, _ALARMS.c.state, _ALARMS.c.decided)
-            there = {alarm: known for alarm, *known in connection.execute(wanted)}
-            settled = {alarm for alarm, (_, decided) in there.items() if decided}
-            asked: dict[str, int] = {}
-            left = 0
-            for a in queue:
-                alarm = self._alarm(log, a)
-                if len(asked) == limit:
-                    left += alarm not in there
-                elif alarm not in settled:
-                    asked[alarm] = int(a)
-            if there:
-                # What raises no alarm any longer, as of users who declare a code by now, is there
-                # too; most accesses are of users who never had one.
-                users = set(connection.scalars(select(_ALARMS.c.user).distinct()))
-                known_user = np.array([names(str(user)) in users for user in log.users])
-                accesses = np.flatnonzero(known_user[log.access_user])
-                rest = np.setdiff1d(accesses, [*asked.values()])
-                ids = ((self._alarm(log, a), int(a)) for a in rest)
-                asked |= {alarm: a for alarm, a in ids if alarm in there}
-            described = lines(
-                log, discovery, alerts, np.array([*asked.values()], int), pseudonyms=names
-            )
-            new, changed, again = [], [], []
+        asked, left = self._asked(log, alerts, names, limit)
+        described = lines(
+            log, discovery, alerts, np.array([*asked.values()], int), pseudonyms=names
+        )
+        new, changed, again = [], [], []
+        with self._transaction(writes=True) as connection:
+            # Not what stood there before: people may have decided in the meantime.
+            there = _there(connection, locked=True)
             for (alarm, a), line in zip(asked.items(), described, strict=True):
                 state, decided = there.get(alarm, (None, False))
                 values = {**_values(alarm, line, name), "place": float(alerts.place[a])}
@@ -202,6 +185,35 @@ class ReviewQueue:
             for values in [*new, *changed]:
                 _step(connection, values["alarm"], values["state"], MACHINE, "")
         return Added(len(new), len(changed), len(asked) - len(new) - len(changed), left)
+
+    def _asked(
+        self, log: AccessLog, alerts: Alerts, names: Pseudonyms, limit: int
+    ) -> tuple[dict[str, int], int]:
+        """Return the alarms that a log says something of, with their accesses; how many are left.
+
+        They are its first open ones, and all that are there already.
+        """
+        with self._transaction() as connection:
+            there = _there(connection)
+            users = set(connection.scalars(select(_ALARMS.c.user).distinct()))
+        settled = {alarm for alarm, (_, decided) in there.items() if decided}
+        asked: dict[str, int] = {}
+        left = 0
+        for a in alerts.queue("open"):
+            alarm = self._alarm(log, a)
+            if len(asked) == limit:
+                left += alarm not in there
+            elif alarm not in settled:
+                asked[alarm] = int(a)
+        if there:
+            # What raises no alarm any longer, as of users who declare a code by now, is there
+            # too; most accesses are of users who never had one.
+            known_user = np.array([names(str(user)) in users for user in log.users])
+            accesses = np.flatnonzero(known_user[log.access_user])
+            rest = np.setdiff1d(accesses, [*asked.values()])
+            ids = ((self._alarm(log, a), int(a)) for a in rest)
+            asked |= {alarm: a for alarm, a in ids if alarm in there}
+        return asked, left
 
     def alarms(self, *, state: str | None = None, limit: int = 20) -> list[dict[str, Any]]:
         """Return alarms, least covered first, each with its history.
@@ -252,14 +264,16 @@ class ReviewQueue:
         InputError
             If there is no such alarm, nobody decides, or the move is none.
         """
-        if not by.strip() or by == MACHINE:
+        if not by.strip() or by.strip().casefold() == MACHINE:
             raise InputError("a decision needs the name of the person who makes it (--by).")
         known = alarm.rstrip("….")
         begun = _ALARMS.c.alarm.startswith(known, autoescape=True)
         if len(known) < SHORTEST:
             raise InputError(f"alarm {alarm!r}: give at least {SHORTEST} characters of its id.")
-        with self._transaction() as connection:
-            found = connection.execute(select(_ALARMS.c.alarm, _ALARMS.c.state).where(begun)).all()
+        with self._transaction(writes=True) as connection:
+            wanted = select(_ALARMS.c.alarm, _ALARMS.c.state).where(begun)
+            # Locked, so that nobody else decides between this and the write.
+            found = connection.execute(wanted.with_for_update()).all()
             if len(found) != 1:
                 held = f"{len(found)} alarms begin with" if found else "holds no alarm"
                 raise InputError(f"{self._shown}: {held} {alarm!r}. `review list` has ids.")
@@ -297,14 +311,33 @@ class ReviewQueue:
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()[:20]
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
         try:
-            with self._engine.begin() as connection:
+            with self._engine.execution_options(writes=writes).begin() as connection:
                 yield connection
         except SQLAlchemyError as error:  # whose message may quote rows
             raise InputError(
                 f"{self._shown}: the database failed ({type(error).__name__}); nothing was changed."
             ) from None
+
+
+def _key_of(connection: Connection) -> bytes:
+    """Return the key of the pseudonyms; empty if the tables are not there, or of an older telic."""
+    if not inspect(connection).has_table(_KEY.name) or not _has_place(connection):
+        return b""
+    return bytes.fromhex(connection.scalar(select(_KEY.c.key)) or "")
+
+
+def _has_place(connection: Connection) -> bool:
+    """Whether alarms have a place; an older version's have none."""
+    return "place" in {column["name"] for column in inspect(connection).get_columns(_ALARMS.name)}
+
+
+def _there(connection: Connection, *, locked: bool = False) -> dict[str, tuple[str, bool]]:
+    """Return the state of each alarm, and whether a person decided about it."""
+    wanted = select(_ALARMS.c.alarm, _ALARMS.c.state, _ALARMS.c.decided).order_by(_ALARMS.c.alarm)
+    rows = connection.execute(wanted.with_for_update() if locked else wanted)
+    return {row.alarm: (row.state, row.decided) for row in rows}
 
 
 def _values(alarm: str, line: dict[str, Any], name: str) -> dict[str, Any]:
