@@ -95,6 +95,25 @@ def test_newton_survives_huge_features_and_an_empty_group():
     assert fitted[1] == 0
 
 
+@pytest.mark.parametrize("seed", [17, 29, 63, 66, 92])
+def test_newton_finds_the_optimum_from_where_the_curvature_is_next_to_nothing(seed):
+    """Offsets of some hundred make each choice certain, and so a full step of any length."""
+    rng = np.random.default_rng(seed)
+    n, d = 3, 3
+    x, offset = rng.normal(size=(3 * n, d)), 300.0 * rng.normal(size=3 * n)
+    chosen = 3 * np.arange(n) + rng.integers(0, 3, n)
+    choices = Choices(x, offset, np.arange(0, 3 * n + 1, 3), chosen)
+    found = fit_pooled(choices, l2=1e-6)
+    best = minimize(
+        partial(choices.loss, l2=1e-6),
+        np.zeros(d),
+        jac=partial(choices.gradient, l2=1e-6),
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15},
+    )
+    assert choices.loss(found, l2=1e-6) <= best.fun + 1e-6 * (1 + best.fun)
+
+
 def test_leaving_one_group_out_comes_close_to_an_exact_refit():
     choices = random_choices(2, groups=20, per_group=40)
     l2 = 0.5

@@ -260,7 +260,7 @@ LIMITS = {
         [1e-3, 1e3],
         [0.0, -1.0, np.inf, np.nan],
     ),
-    "false links": (lambda x: LinkErrors(added=x), [0.0, NEXT(1.0, 0)], [-1e-9, 1.0]),
+    "false links": (lambda x: LinkErrors(added=x), [0.0, 1.0], [-1e-9, NEXT(1.0, 2)]),
     "changed links": (lambda x: LinkErrors(changed=x), [0.0, NEXT(1.0, 0)], [-1e-9, 1.0]),
     "links that are missing": (lambda x: LinkErrors(missing=x), [0.0, 1.0], [-1e-9, NEXT(1.0, 2)]),
     "mean risk": (lambda x: Limits(risk=x), [1e-9, 1.0], [0.0, NEXT(1.0, 2)]),

@@ -238,14 +238,14 @@ def _newton(
     for _ in range(_MAX_NEWTON):
         step = _solve(hessian, gradient)
         decrement = (step * gradient).sum(axis=1)
-        todo = np.flatnonzero((decrement > tol * (1 + abs(value))) & (size > 1e-10))
+        todo = np.flatnonzero((decrement > tol * (1 + abs(value))) & (size > 1e-16))
         if not len(todo):
             break
         trial = w - size[:, None] * step
         found = objective(trial, todo)
         better = todo[found[0][todo] <= (value - 1e-4 * size * decrement)[todo]]
         size[todo] /= 2
-        size[better] = 1
+        size[better] = np.minimum(4 * size[better], 1)
         w[better] = trial[better]
         for old, new in zip((value, gradient, hessian), found, strict=True):
             old[better] = new[better]
