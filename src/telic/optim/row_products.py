@@ -35,7 +35,8 @@ def products(A, w, b, out, turn, threads):
     begin, end = _cut(A, out.size, turn, threads), _cut(A, out.size, turn + 1, threads)
     rows_dot(A, None, begin, end, 1, w, out)
     if b != 0.0:
-        out[begin:end] += b
+        for i in range(begin, end):  # to add to a slice takes as long to compile as all of this
+            out[i] += b
 
 
 @kernel
