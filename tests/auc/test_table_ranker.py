@@ -212,6 +212,8 @@ def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
         (["1,5", "1.200"], None),
         ([" -12.345.678", "1"], None),
         (["1.200", "0.5"], [1.2, 0.5]),
+        (["1.200", "1.5e3"], [1.2, 1500.0]),
+        (["1.200", "25.885"], [1.2, 25.885]),
         (["0.125", "3"], [0.125, 3.0]),
         (["1.2000", "3"], [1.2, 3.0]),
         (["1200", "1,2"], [1200.0, 1.2]),
@@ -235,6 +237,11 @@ def test_padded_cells_and_repeated_columns_of_a_spreadsheet_are_read(tmp_path):
     file.write_text("a;x;x;b\n  1,5;1;2,5;0\n 2.5 ;2;3,5;1\n3;1;x;1\n")
     table = read_table(file)
     assert table["a"].to_pylist() == [1.5, 2.5, 3]
+    (tmp_path / "odd.csv").write_text("a;y\n1.200;0\n5;1\n7;0\n")
+    with pytest.raises(InputError, match="may be two numbers"):
+        read_labelled(tmp_path / "odd.csv", label="y")
+    with pytest.raises(InputError, match="no column is left"):
+        read_labelled(tmp_path / "odd.csv", label="y", drop=["a"])
     (tmp_path / "twice.csv").write_text("x;x\n1.5;2.5\n")
     assert read_table(tmp_path / "twice.csv").num_columns == 2
     encoder = Encoder.fit(table, leave_out={"x", "b"}, one_hot=set(), path=file)

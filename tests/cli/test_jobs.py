@@ -91,7 +91,7 @@ def test_memory_that_the_libraries_take_alone_is_no_bound(monkeypatch, capsys, m
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == code
-    said = "--memory, of which Python takes 300MiB, is '399MiB', expected at least 400MiB."
+    said = "--memory (Python alone takes 300MiB) is '399MiB', expected at least 400MiB."
     assert (said in capsys.readouterr().err) == bool(code)
 
 

@@ -454,9 +454,9 @@ def test_recency_is_told_by_the_times(write):
     early = dt.date(2026, 1, 1)
     for days, said in (
         (0, "no: needs a query log with times over several days"),
-        (2, "not yet: the log spans 2 days, and weighing it takes 56"),
-        (55, "not yet: the log spans 55 days, and weighing it takes 56"),
-        (56, "yes, over 56 days"),
+        (2, "not yet: the log spans 2 days, and weighing it takes over 56"),
+        (56, "not yet: the log spans 56 days, and weighing it takes over 56"),
+        (57, "yes, over 57 days"),
     ):
         rows = [f"tea,{early + dt.timedelta(days=d)}" for d in (0, days)]
         completer = fit_files(write("log.csv", "\n".join(["query,at", *rows])))

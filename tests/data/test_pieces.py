@@ -228,7 +228,7 @@ def test_a_spreadsheets_semicolons_and_decimal_commas_are_read(tmp_path):
         read_list(pieces, shape_of(pieces))
 
 
-def test_a_point_that_may_part_thousands_is_refused(tmp_path):
+def test_a_point_that_may_part_thousands_is_refused(tmp_path, monkeypatch):
     file = tmp_path / "titles.csv"
     file.write_text("title;views\nTee;3\nKanne;1.200\nTopf;2,5\n")
     pieces = open_pieces(file)
@@ -238,6 +238,14 @@ def test_a_point_that_may_part_thousands_is_refused(tmp_path):
         file.write_text(f"title;views\nKanne;1.200\nTopf;{other}\n")
         pieces = open_pieces(file)
         assert read_list(pieces, shape_of(pieces)).weights.tolist() == weights
+    file.write_text("title;views\nTopf;0.5\n" + "Kanne;1.200\nTee;3\n" * 20)
+    monkeypatch.setattr(
+        module, "_BLOCK", 64
+    )  # the row that shows it is in the first of many pieces
+    pieces = open_pieces(file)
+    assert len(list(pieces.read(["title"]))) > 2
+    assert read_list(pieces, shape_of(pieces)).weights.max() == 3.0
+    monkeypatch.undo()
     file.write_text("title,views\nKanne,1.200\n")  # by commas: a decimal point
     pieces = open_pieces(file)
     assert read_list(pieces, shape_of(pieces)).weights.tolist() == [1.2]

@@ -407,7 +407,7 @@ def test_after_a_search_no_earlier_list_can_be_opened(visit_shop):
     expect(options(page)).to_have_text(["soup"])
 
 
-def test_text_that_a_page_puts_in_answers_no_list(visit_shop):
+def test_text_that_a_page_puts_in_is_asked_for_like_what_is_typed(visit_shop):
     page = visit_shop()
     box, held = page.get_by_role("combobox"), []
     box.press_sequentially("sa")
@@ -415,11 +415,27 @@ def test_text_that_a_page_puts_in_answers_no_list(visit_shop):
     page.route("**/suggest", lambda route: held.append(route))
     with page.expect_request("**/suggest"):
         box.press("l")
-    change(page, "box => { box.value = 'soup'; }")
-    until(page, lambda: held)
+    with page.expect_request("**/suggest") as again:
+        change(page, "box => { box.value = 'soup'; }")
+    assert again.value.post_data_json["q"] == "soup"
+    until(page, lambda: len(held) == 2)
     held[0].fulfill(json=["sal", ["salad"], [""], [""], {"suggestions": [{}]}])
     page.wait_for_timeout(200)
-    expect(page.locator("telic-search li")).to_have_count(0)
+    expect(page.locator("telic-search ul")).to_have_attribute("data-old", "")
+    held[1].continue_()
+    expect(options(page)).to_have_text(["soup"])
+
+
+def test_a_page_may_put_back_what_was_typed_or_change_it(visit_shop):
+    page = visit_shop()
+    change(
+        page,
+        "box => box.addEventListener('input', () => { box.value = box.value.toLowerCase(); })",
+    )
+    for typed in ("sal", "SAL"):
+        page.get_by_role("combobox").fill("")
+        page.get_by_role("combobox").press_sequentially(typed)
+        expect(options(page)).to_have_text(["salmon", "salad", "salsify"])
 
 
 def test_a_visitor_whose_token_is_no_longer_good_gets_another(visit_shop):

@@ -19,8 +19,8 @@ from sklearn.datasets import load_svmlight_file
 
 from telic.auc.drawn_rows import Matrix
 from telic.data.csv_files import (
-    ONE_NUMBER,
-    TWO_NUMBERS,
+    PARTED,
+    UNPARTED,
     csv_table,
     ending_of,
     opened,
@@ -52,7 +52,7 @@ _DATE = re.compile(
 
 
 def read_table(
-    path: str | Path, *, texts: Collection[str] = ()
+    path: str | Path, *, texts: Collection[str] = (), unread: Collection[str] = ()
 ) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
     """Read a file by its ending: .csv, .tsv, .parquet, or libsvm (.libsvm, .svm, .txt).
 
@@ -65,6 +65,8 @@ def read_table(
     texts : collection of str
         Columns of categories: their cells stay as they are written in CSV, "007" or "true", even
         if this file holds nothing else.
+    unread : collection of str
+        Columns that nothing is learned from, whatever they hold.
 
     Returns
     -------
@@ -102,7 +104,7 @@ def read_table(
         )
         if delimiter == ";":
             table = _with_decimal_points(table, texts)
-            _refuse_thousands(path, table, delimiter)
+            _refuse_thousands(path, table, delimiter, {*texts, *unread})
     if not len(table):
         raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
     return table
@@ -126,14 +128,18 @@ def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
     return table
 
 
-def _refuse_thousands(path: Path, table: pa.Table, delimiter: str) -> None:
+def _refuse_thousands(path: Path, table: pa.Table, delimiter: str, others: Collection[str]) -> None:
     """Raise InputError if a column of numbers holds one such as 1.200, which may be 1200 or 1.2."""
     counted = Counter(table.column_names)
     numbers = [
         field.name
         for field in table.schema
-        if pa.types.is_floating(field.type) and counted[field.name] == 1
+        if pa.types.is_floating(field.type)
+        and counted[field.name] == 1
+        and field.name not in others
     ]
+    if not numbers:
+        return
     options = csv.ConvertOptions(
         include_columns=numbers, column_types=dict.fromkeys(numbers, pa.string())
     )
@@ -142,8 +148,8 @@ def _refuse_thousands(path: Path, table: pa.Table, delimiter: str) -> None:
         if (odd := parted_by_points(written[name])).any():
             row = int(np.argmax(odd))
             raise InputError(
-                f"{path}: row {row + 1}: {name!r} is {str(written[name][row])!r}: {TWO_NUMBERS}. "
-                f"{ONE_NUMBER}"
+                f"{path}: row {row + 1}: {name!r} is {str(written[name][row])!r}: {PARTED}. "
+                f"{UNPARTED}"
             )
 
 

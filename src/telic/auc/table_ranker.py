@@ -58,7 +58,8 @@ def read_labelled(
     >>> rows.positive_label, rows.positive.tolist(), rows.names
     ('yes', [False, True, False], ['amount', 'country=NL', 'country=XX'])
     """
-    table = read_table(path, texts=one_hot if encoder is None else encoder.texts)
+    texts = one_hot if encoder is None else encoder.texts
+    table = read_table(path, texts=texts, unread=drop)
     if encoder is not None or width is not None:
         _refuse_another_kind(path, table, encoder)
     if isinstance(table, tuple):

@@ -111,7 +111,7 @@ def job_of(
     from telic.scale.memory import parse_memory
 
     if memory is not None and cluster is None:
-        parse_memory(memory, OWN + FOR_DATA, "--memory, of which Python takes 300MiB,")
+        parse_memory(memory, OWN + FOR_DATA, "--memory (Python alone takes 300MiB)")
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
     bars: dict[str, Any] = {}

@@ -24,16 +24,18 @@ _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
 _THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
-_DECIMAL = r"^\s*[+-]?\d*\.\d+\s*$"
-TWO_NUMBERS = "may be two numbers, as a point parts thousands where a comma marks decimals"
+_DECIMAL = r"^\s*[+-]?(\d*\.\d+|\d+\.)([eE][+-]?\d+)?\s*$"
+PARTED = "may be two numbers, as a point parts thousands where a comma marks decimals"
 """What is wrong with a cell that `parted_by_points` marks."""
-ONE_NUMBER = "Write 1.200 as 1200, or as 1,2."
+UNPARTED = "Leave the point out, or write a decimal comma."
+"""What to do about it."""
 
 
 def parted_by_points(cells: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Mark cells of a file with semicolons such as 1.200, which may be 1200 or 1.2.
 
-    None is marked where another cell shows that a point is a decimal mark.
+    None is marked where another cell shows that a point is a decimal mark, nor where each cell is
+    such a number: read either way they are in the same proportions.
 
     Examples
     --------
@@ -43,10 +45,17 @@ def parted_by_points(cells: pa.ChunkedArray | pa.Array) -> np.ndarray:
     np.False_
     """
     parted = pc.match_substring_regex(cells, _THOUSANDS).fill_null(False)
-    decimal = pc.match_substring_regex(cells, _DECIMAL).fill_null(False)
-    if pc.any(pc.and_not(decimal, parted)).as_py():
+    blank = pc.equal(pc.utf8_trim_whitespace(cells), "").fill_null(True)
+    if points_are_decimal(cells) or pc.all(pc.or_(parted, blank)).as_py():
         return np.zeros(len(cells), bool)
     return np.asarray(parted)
+
+
+def points_are_decimal(cells: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether a cell such as 0.5 shows that points of a column are decimal marks."""
+    decimal = pc.match_substring_regex(cells, _DECIMAL)
+    parted = pc.match_substring_regex(cells, _THOUSANDS)
+    return bool(pc.any(pc.and_not(decimal, parted)).as_py())
 
 
 def is_compressed(path: Path) -> bool:
@@ -283,8 +292,8 @@ def separator_of(path: Path) -> str:
     r"""Find the separator of a CSV file in its first line, quoted text aside.
 
     A comma, if the line has one; else a semicolon, else a tab, whichever the line has; a comma for
-    a single column. Where it is a semicolon, numbers may have a comma as their decimal mark, and a
-    point may part their thousands: see `parted_by_points`.
+    a single column. Where it is a semicolon, numbers may have a comma as their decimal mark; of
+    what a point means then, see `parted_by_points`.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from telic.data.bad_rows import BadRows, OnBadRow
 from telic.data.composition_rows import check_tenants, lengths_of
 from telic.data.contracts import MAX_COUNT, MAX_TEXT
-from telic.data.csv_files import ONE_NUMBER, TWO_NUMBERS, parted_by_points
+from telic.data.csv_files import PARTED, UNPARTED, parted_by_points, points_are_decimal
 from telic.data.json_files import for_json
 from telic.data.pieces import NESTED, Pieces
 from telic.data.recognised_columns import Shape, refuse_late
@@ -42,10 +42,11 @@ def checked_rows(
     """
     with pieces.unchanged():
         wanted = list(dict.fromkeys(shape.roles.values()))
+        pointed: set[str] | None = set() if pieces.decimal_comma else None
         for piece in pieces.read(wanted, skipped if on_bad_row == "skip" else None):
             refuse_late(pieces, shape)
             bad = BadRows(str(pieces.path), len(piece), on_bad_row, before=before)
-            part = _checked(piece, shape.roles, bad, pieces.decimal_comma)
+            part = _checked(piece, shape.roles, bad, pointed)
             if bad.rows.any():
                 part = part.filter(pa.array(~bad.rows))
                 for reason, count in bad.reasons.items():
@@ -68,8 +69,13 @@ def skipped_said(skipped: Mapping[str, int]) -> str:
 
 
 def _checked(
-    piece: pa.Table, roles: Mapping[str, str], bad: BadRows, decimal_comma: bool
+    piece: pa.Table, roles: Mapping[str, str], bad: BadRows, pointed: set[str] | None
 ) -> pa.Table:
+    """Check each column by its role.
+
+    `pointed`: where numbers may have decimal commas, the columns of which points were seen to be
+    decimal marks; they join it.
+    """
     columns: dict[str, pa.Array] = {}
     for role, name in roles.items():
         column = one_chunk(piece[name])
@@ -78,7 +84,7 @@ def _checked(
         if role == "at":
             columns[role] = _times(column, name, bad)
         elif role == "weight":
-            columns[role] = _numbers(column, name, bad, decimal_comma)
+            columns[role] = _numbers(column, name, bad, pointed)
         elif role == "past":
             columns[role] = _past(column, name, bad)
         elif role == "payload":
@@ -131,13 +137,15 @@ def _times(column: pa.Array, name: str, bad: BadRows) -> pa.Array:
     return times
 
 
-def _numbers(column: pa.Array, name: str, bad: BadRows, decimal_comma: bool) -> pa.Array:
+def _numbers(column: pa.Array, name: str, bad: BadRows, pointed: set[str] | None) -> pa.Array:
     """Weights; an empty one counts 1, as in contract 2."""
     written = column
-    if decimal_comma and is_text(column.type):
-        bad.add(
-            parted_by_points(column), name, TWO_NUMBERS, ONE_NUMBER, lambda row: str(column[row])
-        )
+    if pointed is not None and is_text(column.type):
+        if points_are_decimal(column):
+            pointed.add(name)
+        if name not in pointed:
+            odd = parted_by_points(column)
+            bad.add(odd, name, PARTED, UNPARTED, lambda row: str(column[row]))
         written = pc.replace_substring(column, ",", ".", max_replacements=1)
     try:
         values = written.cast(pa.float64())

@@ -166,8 +166,8 @@ class Problem:
         """Return slopes with Σ a = 0 as `balanced` does, changing rows whose loss bends at z alone.
 
         Where the loss is straight, as Huber's far away, a change of its slope costs as much as the
-        row is far, times the change; where it bends next to nothing. Whether they are within the
-        conjugates' domain is left to the bound.
+        row is far, times the change. Where it bends, it costs next to nothing. Whether the slopes
+        are within the conjugates' domain is left to the bound.
         """
         bends = self.curvatures(z)
         return a - a.sum() / bends.sum() * bends

@@ -1,7 +1,9 @@
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -104,6 +106,28 @@ def test_what_people_decide_while_a_log_comes_in_stays_decided(
         "telic",
         "ann",
     ]
+    person.close()
+
+
+def test_nobody_decides_between_what_add_reads_and_writes(log, nothing, queue, url, monkeypatch):
+    alerts = judge(log, nothing)
+    queue.add(log, nothing, alerts, name="monday", limit=10)
+    one = queue.alarms(limit=1)[0]["alarm"]
+    person, read = ReviewQueue(url), review_queue._there
+    deciding = threading.Thread(target=partial(person.move, one, "confirmed", by="ann"))
+
+    def slowly(connection, *, locked=False):
+        found = read(connection, locked=locked)
+        if locked:
+            deciding.start()
+            time.sleep(0.3)  # it would be done by now if nothing held it
+        return found
+
+    monkeypatch.setattr(review_queue, "_there", slowly)
+    queue.add(log, nothing, alerts, name="tuesday", limit=10)
+    deciding.join()
+    (confirmed,) = queue.alarms(state="confirmed")
+    assert (confirmed["alarm"], confirmed["decided"]) == (one, True)
     person.close()
 
 

@@ -70,8 +70,8 @@ class Sources:
         needed = 2 * WINDOW // DAY
         recency = "no: needs a query log with times over several days"
         if days >= 1:
-            short = f"not yet: the log spans {days:.0f} days, and weighing it takes {needed}"
-            recency = short if days < needed else f"yes, over {days:.0f} days"
+            short = f"not yet: the log spans {int(days)} days, and weighing it takes over {needed}"
+            recency = short if days <= needed else f"yes, over {int(days)} days"
         no_lists = "no: needs a log of keystrokes with the lists that were shown (contract 1)"
         return {
             "popularity": popularity,

@@ -25,7 +25,8 @@ def noisy_links(
     every pair is drawn by itself, so the guarantee holds exactly. Each link type has the whole
     budget, since a link is of one type. Strengths are left out. Profiles, links to other nodes, and
     who is in the release are *not* protected, and many links of one person are less than one. A
-    link both ways, as of an undirected network, is two links: it has twice epsilon.
+    link both ways, as of an undirected network, is two links: it has twice epsilon. Whether a node
+    may be linked to itself is taken from the schema, as public.
 
     Parameters
     ----------

@@ -25,10 +25,11 @@ FOLDS = 3
 SEED = 1
 """Of the detector that chooses, so that its folds are not those of the detector that reports."""
 BLUR = 0.05
-"""Standard deviation of the logarithm of degrees by which fake links are drawn.
+"""How much degrees are blurred where fake links are drawn: a deviation of their logarithm.
 
-With its link a pair's degree is one higher than those of the real links now beside it. At a node of
-which no other has as many links that would tell the two apart, and no link would be drawn to it."""
+A candidate's degrees count the link that it would add, and so are one higher than those that real
+links of the same node show. At a node of very many links, whose degree no other node has, that
+difference alone would tell candidates from real links, and none would be drawn there."""
 MOST_WANTED = 400_000
 """Fake links of one type that may be drawn with care."""
 
@@ -48,7 +49,7 @@ class _Pairs(NamedTuple):
 class _Look:
     """What shows of pairs of users in a network if they are linked by one type.
 
-    With a generator, as blurred as is needed to compare those that are with those that are not.
+    With a generator degrees are blurred, to compare real links with candidates: see `BLUR`.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class _Look:
         paths = self.around[a].multiply(self.around[b]).sum(axis=1)
         back = _at(self.own, b, a)
         linked = [_at(other, *ends) for other in self.others for ends in ((a, b), (b, a))]
+        # What the link adds to degrees of its type, and to those of any: nothing where it is there.
         new, first = 1 - _at(self.own, a, b), 1 - _at(self.around, a, b).clip(max=1)
         out, into, any_way = self.degrees
         ends = [

@@ -4,7 +4,7 @@ import numpy as np
 
 from telic.errors import InputError
 from telic.hin import Network
-from telic.privacy.anonymisers.fake_links import add_plausible_links
+from telic.privacy.anonymisers.fake_links import MOST_WANTED, add_plausible_links
 from telic.privacy.anonymisers.random_links import add_random_links, kept_links
 from telic.privacy.protected import target_type
 
@@ -24,8 +24,8 @@ def perturb_links(
     network : Network
     share : float in [0, 1]
     plausible : bool
-        Links from and to users that are added look like real ones (`add_plausible_links`);
-        otherwise, and between other nodes, they are random.
+        Links between users that are added look like real ones (`add_plausible_links`), and those
+        from or to other nodes if there are at most `MOST_WANTED` of a type; others are random.
     seed : int
     node_type : str, optional
     """
@@ -45,7 +45,8 @@ def perturb_links(
         users = {
             link.name: lost[link.name]
             for link in network.schema.links
-            if node_type in (link.source, link.target)
+            if link.source == link.target == node_type
+            or (node_type in (link.source, link.target) and lost[link.name].sum() <= MOST_WANTED)
         }
         grown = add_plausible_links(
             thinner, users, rng, node_type, by_source=False, original=network

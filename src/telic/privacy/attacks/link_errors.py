@@ -18,8 +18,9 @@ class LinkErrors:
     ----------
     added : float in [0, 1]
         Share of a person's published links that may have no known counterpart: fake, or unknown
-        to the intruder. 1 with `missing` 0, where links are not looked at jointly: of an intruder
-        who knows a few links of each person, all of which are published.
+        to the intruder. With 1, `missing` 0, and links that are not looked at jointly, the attack
+        is that of an intruder who knows a few links of each person, all of which are published.
+        (Jointly, a neighbour of whom one of several links is unknown does not match.)
     changed : float in [0, 1)
         Share of a person's published links whose known counterpart may have a strength that does
         not fit.
@@ -60,7 +61,7 @@ class LinkErrors:
         told = [
             f"up to {100 * share:g} {what}"
             for share, what in (
-                (self.added % 1, UNKNOWN),
+                (self.added if self.added < 1 else 0.0, UNKNOWN),
                 (self.changed, "may have a strength that does not fit"),
             )
             if share

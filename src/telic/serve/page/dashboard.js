@@ -50,8 +50,7 @@ function fill(id, rows, none) {
 
 let latest; // the last question: answers to earlier ones are too late
 
-async function show() {
-  const question = latest = {};
+async function show(question) {
   const key = $("key").value;
   stored((storage) => storage.setItem("telic-key", key));
   const asked = new URLSearchParams({ days: $("days").value, tenant: $("tenant").value.trim() });
@@ -73,13 +72,16 @@ async function show() {
   fill("latency", answer.latency, "No answers yet.");
 }
 
-function unanswered(error) {
-  $("status").textContent = `No answer: ${error.message}.`;
+function ask() {
+  const question = latest = {};
+  show(question).catch((error) => {
+    if (question === latest) $("status").textContent = `No answer: ${error.message}.`;
+  });
 }
 
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  show().catch(unanswered);
+  ask();
 });
 $("key").value = stored((storage) => storage.getItem("telic-key")) ?? "";
-show().catch(unanswered);
+ask();

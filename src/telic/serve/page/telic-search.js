@@ -184,7 +184,7 @@
       this.template ??= null; // pages may have set it before this file came
       this.limits = { where: undefined, boost: undefined };
       this.suggestions = [];
-      this.typed = ""; // what the list that stands answers; null: what it was asked within is no longer so
+      this.typed = ""; // what the list that stands answers; null: its limits or its user have changed
       this.active = -1;
       this.composition = null; // of the query being typed; a new one after each search
       this.asked = null;
@@ -248,7 +248,8 @@
       if (attribute === "where" || attribute === "boost") this[attribute] = parsed(value);
       else if (["token", "src", "pad"].includes(attribute)) {
         if (this.client && attribute === "src") this.client = this.made();
-        else if (this.client) this.client[attribute] = attribute === "pad" ? this.pad : value ?? "";
+        if (this.client && attribute === "token") this.client.token = value ?? "";
+        if (this.client && attribute === "pad") this.client.pad = this.pad;
         this.limit({});
       } else this.name();
     }
@@ -275,10 +276,13 @@
 
     get value() { return this.input.value; }
     set value(text) {
-      this.cancel();
+      const before = this.value;
       this.input.value = text;
-      this.internals.setFormValue(text);
-      this.show([], text);
+      this.internals.setFormValue(this.value);
+      if (this.value === before) return; // as of pages that put back what was typed
+      this.cancel();
+      if (this.composition) this.ask();
+      else this.show([], this.value);
     }
     get where() { return this.limits.where; }
     set where(contexts) { this.limit({ where: contexts }); }
@@ -455,8 +459,10 @@
     }
 
     clear() {
-      this.value = "";
+      this.cancel();
       this.composition = null;
+      this.value = "";
+      this.show([], "");
     }
 
     /** Tell the service what was searched for, where the page lets it. */
@@ -474,6 +480,7 @@
       if (!query || (this.isOld() && this.suggestions.includes(suggestion))) return;
       const told = this.tell(query);
       this.value = suggestion.text;
+      this.show([], this.value);
       const detail = { query, suggestion };
       const stays = !this.dispatchEvent(
         new CustomEvent("telic-search", { detail, bubbles: true, composed: true, cancelable: true }),

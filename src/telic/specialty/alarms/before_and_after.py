@@ -57,8 +57,8 @@ RESTS = {
     "listed_explained": ("unlisted_explained", "unlisted_open"),
     "listed_open": ("unlisted_explained", "unlisted_open"),
 }
-"""What is left of `alerts`, `explained` and `open` without the unlisted ones, which nothing shows,
-and the counts without which nobody can work it out by subtraction."""
+"""What is left of `alerts`, `explained` and `open` without the unlisted ones, after "listed_". No
+output shows these rests; without the counts beside each nobody can work it out by subtraction."""
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class ReviewQueue:
         )
         new, changed, again = [], [], []
         with self._transaction(writes=True) as connection:
-            # Not what stood there before: people may have decided in the meantime.
+            # Read again, and locked: people may have decided since.
             there = _there(connection, locked=True)
             for (alarm, a), line in zip(asked.items(), described, strict=True):
                 state, decided = there.get(alarm, (None, False))
@@ -189,9 +189,9 @@ class ReviewQueue:
     def _asked(
         self, log: AccessLog, alerts: Alerts, names: Pseudonyms, limit: int
     ) -> tuple[dict[str, int], int]:
-        """Return the alarms that a log says something of, with their accesses; how many are left.
+        """Return a log's first open alarms and those of it that are in the queue, with accesses.
 
-        They are its first open ones, and all that are there already.
+        Also how many open ones are left beyond the limit.
         """
         with self._transaction() as connection:
             there = _there(connection)
