@@ -206,6 +206,7 @@ def test_candidates_are_new_pairs_of_who_wants_links(more_towns):
     assert set(pool.strength) == set(old.strength)
 
 
+@pytest.mark.usefixtures("fewer_rounds")
 @pytest.mark.parametrize("self_links", [False, True])
 def test_fake_links_lead_to_where_they_start_only_where_links_do(more_towns, self_links):
     schema = Schema(SCHEMA.nodes, (LinkType("knows", "user", "user", None, self_links),))
@@ -291,6 +292,7 @@ def test_a_fake_link_to_a_node_of_many_links_is_drawn_as_often_as_real_ones_are(
     assert popular[release.indices[fake]].mean() == pytest.approx(real, rel=0.25)
 
 
+@pytest.mark.usefixtures("fewer_rounds")
 def test_fake_links_of_two_types_are_hardly_told_from_real_ones():
     network = _of_towns()
     plain, careful = (
