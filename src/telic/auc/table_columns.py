@@ -3,8 +3,7 @@
 import re
 import warnings
 import zlib
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -52,7 +51,7 @@ _DATE = re.compile(
 
 
 def read_table(
-    path: str | Path, *, texts: Collection[str] = (), unread: Collection[str] = ()
+    path: str | Path, *, texts: Collection[str] = ()
 ) -> pa.Table | tuple[sparse.csr_matrix, np.ndarray]:
     """Read a file by its ending: .csv, .tsv, .parquet, or libsvm (.libsvm, .svm, .txt).
 
@@ -65,8 +64,6 @@ def read_table(
     texts : collection of str
         Columns of categories: their cells stay as they are written in CSV, "007" or "true", even
         if this file holds nothing else.
-    unread : collection of str
-        Columns that nothing is learned from, whatever they hold.
 
     Returns
     -------
@@ -102,9 +99,7 @@ def read_table(
             parse_options=quoted_cells(delimiter),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
         )
-        if delimiter == ";":
-            table = _with_decimal_points(table, texts)
-            _refuse_thousands(path, table, delimiter, {*texts, *unread})
+        table = _with_decimal_points(table, texts) if delimiter == ";" else table
     if not len(table):
         raise InputError(f"{path}: holds no rows, only the columns' names. Is the file whole?")
     return table
@@ -128,23 +123,19 @@ def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
     return table
 
 
-def _refuse_thousands(path: Path, table: pa.Table, delimiter: str, others: Collection[str]) -> None:
-    """Raise InputError if a column of numbers holds one such as 1.200, which may be 1200 or 1.2."""
-    counted = Counter(table.column_names)
-    numbers = [
-        field.name
-        for field in table.schema
-        if pa.types.is_floating(field.type)
-        and counted[field.name] == 1
-        and field.name not in others
-    ]
-    if not numbers:
+def refuse_thousands(path: str | Path, names: Sequence[str]) -> None:
+    """Raise InputError if a column of numbers holds one such as 1.200, which may be 1200 or 1.2.
+
+    It may in a CSV file that semicolons separate; of other files nothing is said.
+    """
+    path = Path(path)
+    if not names or ending_of(path) != ".csv" or separator_of(path) != ";":
         return
     options = csv.ConvertOptions(
-        include_columns=numbers, column_types=dict.fromkeys(numbers, pa.string())
+        include_columns=names, column_types=dict.fromkeys(names, pa.string())
     )
-    written = csv_table(path, parse_options=quoted_cells(delimiter), convert_options=options)
-    for name in numbers:
+    written = csv_table(path, parse_options=quoted_cells(";"), convert_options=options)
+    for name in names:
         if (odd := parted_by_points(written[name])).any():
             row = int(np.argmax(odd))
             raise InputError(
@@ -267,11 +258,15 @@ class Encoder:
         """Names of the categorical columns, as `read_table` takes them."""
         return [name for name, categories in self.columns if categories is not None]
 
+    @property
+    def numbers(self) -> list[str]:
+        """Names of the columns of numbers."""
+        return [name for name, categories in self.columns if categories is None]
+
     def told(self) -> dict[str, Any]:
         """Name the columns of numbers, and those of categories with how many each has."""
         categories = {name: len(found) for name, found in self.columns if found is not None}
-        numbers = [name for name, found in self.columns if found is None]
-        return {"numbers": numbers, "categories": categories}
+        return {"numbers": self.numbers, "categories": categories}
 
     @property
     def names(self) -> list[str]:

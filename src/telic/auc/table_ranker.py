@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from telic.auc.drawn_rows import Matrix
 from telic.auc.estimators.by_name import AUCClassifier
 from telic.auc.feature_scaling import Scaling
-from telic.auc.table_columns import Encoder, read_table
+from telic.auc.table_columns import Encoder, read_table, refuse_thousands
 from telic.auc.table_labels import choose_positive, read_labels
 from telic.data import load_model, save_model
 from telic.errors import InputError
@@ -58,8 +58,7 @@ def read_labelled(
     >>> rows.positive_label, rows.positive.tolist(), rows.names
     ('yes', [False, True, False], ['amount', 'country=NL', 'country=XX'])
     """
-    texts = one_hot if encoder is None else encoder.texts
-    table = read_table(path, texts=texts, unread=drop)
+    table = read_table(path, texts=one_hot if encoder is None else encoder.texts)
     if encoder is not None or width is not None:
         _refuse_another_kind(path, table, encoder)
     if isinstance(table, tuple):
@@ -79,7 +78,9 @@ def read_labelled(
     if encoder is None:
         leave_out = {label, *drop}
         encoder = Encoder.fit(table, leave_out=leave_out, one_hot=set(one_hot), path=path)
-    return Labelled(encoder.apply(table, path), y, encoder, chosen, encoder.names)
+    X = encoder.apply(table, path)
+    refuse_thousands(path, encoder.numbers)
+    return Labelled(X, y, encoder, chosen, encoder.names)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,9 @@ class Ranker:
         if isinstance(table, tuple):
             return None, _of_width(table[0], self.coef.size, path)
         assert self.encoder is not None
-        return table, self.encoder.apply(table, path)
+        X = self.encoder.apply(table, path)
+        refuse_thousands(path, self.encoder.numbers)
+        return table, X
 
     def save(self, folder: str | Path) -> None:
         """Write the model folder."""

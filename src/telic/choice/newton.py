@@ -245,6 +245,7 @@ def _newton(
         found = objective(trial, todo)
         better = todo[found[0][todo] <= (value - 1e-4 * size * decrement)[todo]]
         size[todo] /= 2
+        # Twice as long as the step that did well: a full one may be of any length again.
         size[better] = np.minimum(4 * size[better], 1)
         w[better] = trial[better]
         for old, new in zip((value, gradient, hessian), found, strict=True):

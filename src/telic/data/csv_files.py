@@ -27,15 +27,15 @@ _THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
 _DECIMAL = r"^\s*[+-]?(\d*\.\d+|\d+\.)([eE][+-]?\d+)?\s*$"
 PARTED = "may be two numbers, as a point parts thousands where a comma marks decimals"
 """What is wrong with a cell that `parted_by_points` marks."""
-UNPARTED = "Leave the point out, or write a decimal comma."
+UNPARTED = "Leave the point out, write a decimal comma, or separate cells by commas."
 """What to do about it."""
 
 
 def parted_by_points(cells: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Mark cells of a file with semicolons such as 1.200, which may be 1200 or 1.2.
 
-    None is marked where another cell shows that a point is a decimal mark, nor where each cell is
-    such a number: read either way they are in the same proportions.
+    None is marked where another cell shows that a point is a decimal mark. Where all are such
+    numbers they are marked, too: other files, or later rows, may have smaller ones.
 
     Examples
     --------
@@ -44,11 +44,9 @@ def parted_by_points(cells: pa.ChunkedArray | pa.Array) -> np.ndarray:
     >>> parted_by_points(pa.array(["1.200", "0.5"])).any()
     np.False_
     """
-    parted = pc.match_substring_regex(cells, _THOUSANDS).fill_null(False)
-    blank = pc.equal(pc.utf8_trim_whitespace(cells), "").fill_null(True)
-    if points_are_decimal(cells) or pc.all(pc.or_(parted, blank)).as_py():
+    if points_are_decimal(cells):
         return np.zeros(len(cells), bool)
-    return np.asarray(parted)
+    return np.asarray(pc.match_substring_regex(cells, _THOUSANDS).fill_null(False))
 
 
 def points_are_decimal(cells: pa.ChunkedArray | pa.Array) -> bool:

@@ -4,6 +4,9 @@ from dataclasses import asdict, dataclass
 
 from telic.errors import InputError
 
+UNKNOWN = "may be false or unknown to the intruder"
+"""What `added` says of published links."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinkErrors:
@@ -80,6 +83,5 @@ class LinkErrors:
         )
 
 
-UNKNOWN = "may be false or unknown to the intruder"
 EXACT = LinkErrors()
 """DeHIN itself."""
