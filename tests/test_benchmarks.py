@@ -57,13 +57,13 @@ def test_a_row_says_whether_it_meets_its_targets():
     }
     assert {name: verdict(name, runs, "1GiB") for name in runs} == {
         "count by DuckDB": "",
-        "count in pieces": "≤ 1.5 × count by DuckDB: missed (1.60); ≤ 1.15 × memory: met",
+        "count in pieces": "≤ 1.5 × count by DuckDB: missed (1.6); ≤ 1.15 × memory: met",
         "users' weights, two threads": "",
         "users' weights, one worker process": "",
         "users' weights, two worker processes": "≤ 0.65 × users' weights, one worker process: met; "
         "≤ 1.3 × users' weights, two threads: met",
-        "100 rounds, two worker processes": "≤ 5 s: missed (5.50)",
-        "fit all signals": "≤ 300 processor s: missed (310.00); ≤ 3 GiB: met",
+        "100 rounds, two worker processes": "≤ 5 s: missed (5.5)",
+        "fit all signals": "≤ 300 processor s: missed (310); ≤ 3 GiB: met",
     }
 
 

@@ -253,7 +253,7 @@ def keystrokes(model, phrases, *, seconds):
     found, base = [], np.array(micro["Starlette route, fixed body"])
     for work, (most, _, _) in KEYSTROKES.items():
         times = np.median(np.array(micro[work]) / base)
-        said = f"{np.median(micro[work]):.0f} µs of processor time, {times:.2f}×"
+        said = f"{np.median(micro[work]):.0f} µs of processor time, {times:.3g}×"
         target = f"≤ {most}× Starlette" if most else "–"
         found.append(
             row(work, target, f"{said}; {shown(latencies[work])}", met=not most or times <= most)

@@ -148,7 +148,7 @@ def verdict(name: str, runs: dict[str, Took], memory: str) -> str:
             found = one.resident / parse_memory(memory)
         else:
             found = one.wall / runs[yardstick].wall
-        met = "met" if found <= most else f"missed ({found:.2f})"
+        met = "met" if found <= most else f"missed ({found:.3g})"
         told.append(f"≤ {most:g}{unit}: {met}")
     return "; ".join(told)
 

@@ -15,13 +15,16 @@ from telic.simulate.hospital_teams_and_snooping import PLANTED, SNOOPING, simula
 from telic.specialty.alarms import colleagues, diagnosis_lifts
 from telic.specialty.alarms.access_reasons import find_reasons
 from telic.specialty.alarms.beyond_chance import LIKELIER, SPECIALTY_LIKELIER
-from telic.specialty.alarms.colleagues import UNEXPLAINED
+from telic.specialty.alarms.colleagues import UNEXPLAINED, care_of
+from telic.specialty.alarms.explained_alarms import judge
 from telic.specialty.discovery.discover import discover
 
 FILE = "reasons.md"
 CHOSEN_ON = ("panels", "problem lists")
 CHOOSING = [seed for seed in range(0, 24, 2) if plan(seed).users < 5000]
 REPORTED = [seed for seed in range(1, 24, 2) if plan(seed).users < 5000]
+DEPTHS = (0.01, 0.02, 0.05, 0.1)
+"""How far down the queues are read, in shares of all accesses."""
 KEPT = (LIKELIER, SPECIALTY_LIKELIER, UNEXPLAINED)
 TRIED = [(a, b, UNEXPLAINED) for a in (1.0, 2.0, 4.0, 8.0) for b in (1.0, 3.0, 9.0)]
 TRIED += [(LIKELIER, SPECIALTY_LIKELIER, weight) for weight in (1.0, 0.7, 0.2, 0.1)]
@@ -43,6 +46,23 @@ def counts(hospital, found, constants=KEPT):
     return counted
 
 
+def read(hospital, found):
+    """How much of what was planted, but by workmates, stands in the first lines of each queue."""
+    log = hospital.log
+    alerts = judge(log, found, care=care_of(log, found))
+    planted = ~np.isin(hospital.kind, ["", "workmates"])
+    lines = [int(depth * len(planted)) for depth in DEPTHS]
+    queues = {status: alerts.queue(status) for status in ("all", "no-reason")}
+    return {
+        "planted": int(planted.sum()),
+        "longest": {status: len(queue) / len(planted) for status, queue in queues.items()},
+        **{
+            status: [int(planted[queue[:n]].sum()) for n in lines]
+            for status, queue in queues.items()
+        },
+    }
+
+
 def choose(asked):
     def under_constants(family, seed):
         hospital = simulate_teams(family, seed)
@@ -60,7 +80,7 @@ def report(asked):
     def one(family, seed, snooping):
         hospital = simulate_teams(family, seed, snooping=snooping)
         found = discover(hospital.log, restarts=1)
-        return counts(hospital, found)
+        return {"reasons": counts(hospital, found), "read": read(hospital, found)}
 
     return {
         (family, seed, snooping): asked.kept(
@@ -97,10 +117,23 @@ def difference(hospitals):
     return float(np.mean(each)), float(np.mean(each) - half), float(np.mean(each) + half)
 
 
+def read_rows(done):
+    """A row for each queue and way to plant: the share read by depth, over all hospitals."""
+    for snooping in SNOOPING:
+        own = [one["read"] for (_, _, kind), one in done.items() if kind == snooping]
+        planted = sum(one["planted"] for one in own)
+        for status, name in (("all", "alarms"), ("no-reason", "accesses without a reason")):
+            found = pooled([one[status] for one in own])
+            length = np.mean([one["longest"][status] for one in own])
+            said = "snooping" if snooping == "planted" else "made as care"
+            yield [said, name, f"{length:.0%}", *(f"{n / planted:.0%}" for n in found)]
+    yield ["anything", "drawn at random", "100%", *(f"{depth:.0%}" for depth in DEPTHS)]
+
+
 def rows(done):
     for family in (*FAMILIES, "together"):
         own = [
-            one
+            one["reasons"]
             for (name, _, snooping), one in done.items()
             if snooping == "planted" and family in (name, "together")
         ]
@@ -120,12 +153,14 @@ def page(asked):
     judged = []
     for snooping in SNOOPING:
         mean, low, high = difference(
-            [one for (_, _, kind), one in done.items() if kind == snooping]
+            [one["reasons"] for (_, _, kind), one in done.items() if kind == snooping]
         )
         name = "made as care" if snooping == "as care" else "snooping (the effect put in)"
         control = "holds" if low <= 0 <= high else "fails"
         judged.append([name, f"{mean:+.1f}", f"[{low:+.1f}, {high:+.1f}]", control])
-    out += [grid(["planted", "points", "95 %", "control"], judged).rstrip(), CHOICE]
+    out += [grid(["planted", "points", "95 %", "control"], judged).rstrip(), READ]
+    depths = [f"first {depth:.0%}" for depth in DEPTHS]
+    out += [grid(["planted", "queue of", "length", *depths], read_rows(done)).rstrip(), CHOICE]
     head = ["people", "specialties", "colleague", "care", *PLANTED]
     out += [grid(head, tried_rows(chosen)).rstrip(), LIMITS]
     return "\n".join(out)
@@ -179,6 +214,18 @@ then not be explained more often than what was planted. The table gives the diff
 percentage points, as the mean over hospitals with a 95 % interval. The control holds if the
 interval covers 0. With real snooping (“the effect put in”, without workmates) it must fail.
 """
+READ = """
+## What reading a queue is worth
+
+How much of what was planted (but by workmates) stands in the first lines of a queue, which is read
+down to a share of all accesses of the hospital. `telic specialty explain` lists alarms, and with
+`--status no-reason` every access without a reason. Snooping in records that the user's own code
+covers is no alarm: so the queue of alarms holds less of it, however far one reads. A queue that is
+worth nothing holds as much as the last row says, of what was made as care too.
+
+In the [hospital of chapter 6](results-chapter-6.md), which has no teams, a queue holds hardly more
+snooping than one that is drawn at random (its table of planted snooping).
+"""
 CHOICE = """
 ## How the constants were chosen
 
@@ -200,6 +247,6 @@ LIMITS = """
 - Most care without a reason is on-call work, or a record that one user alone opened.
 - The weight of a colleague tells workmates from a team that treats the patient only where
   specialties explain much of the care.
-- Nobody here works with other people every shift, stands in on any ward, or serves the whole
-  hospital. Where people do, far fewer of their accesses have a reason.
+- Nobody here works with different colleagues on every shift, stands in on any ward, or serves the
+  whole hospital. Where people do, far fewer of their accesses have a reason.
 """

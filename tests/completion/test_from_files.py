@@ -453,7 +453,7 @@ def test_no_file_is_named():
 def test_recency_is_told_by_the_times(write):
     early = dt.date(2026, 1, 1)
     for days, said in (
-        (0, "no: needs a query log with times over several days"),
+        (0, "no: needs a query log with times over more than 56 days"),
         (2, "not yet: the log spans 2 days, and weighing it takes over 56"),
         (56, "not yet: the log spans 56 days, and weighing it takes over 56"),
         (57, "yes, over 57 days"),

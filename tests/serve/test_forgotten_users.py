@@ -150,39 +150,61 @@ def test_what_other_machines_know_goes_within_a_second(kept, tmp_path):
         assert typed(there, USER, "3", "so") == ["soup"]  # once is enough
 
 
+@contextmanager
+def unread_notes(app, monkeypatch):
+    """Let a process read no notes of forgotten users until the block ends, and then all."""
+    store, ends = app.forgotten._store, threading.Event()
+    forgotten = store.forgotten
+
+    def fails_at_first(after):
+        if not ends.is_set():
+            raise StoreError("it is locked")
+        return forgotten(after)
+
+    monkeypatch.setattr(store, "forgotten", fails_at_first)
+    deadline = time.monotonic() + 30
+    while app.forgotten._works:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    yield
+    ends.set()
+    while not app.forgotten._works:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_users_forgotten_elsewhere_while_the_store_fails_are_forgotten_later(
     kept, monkeypatch, caplog
 ):
     with service(kept) as here, service(replace(kept, record="")) as there:
-        following = there.app.forgotten
-        delete, works, deleted = following._store.delete, threading.Event(), []
-
-        def fails_at_first(user):
-            deleted.append(user)
-            if not works.is_set():
-                raise StoreError("it is locked")
-            delete(user)
-
-        monkeypatch.setattr(following._store, "delete", fails_at_first)
-        for user in (USER, "bob"):
-            assert typed(there, user, "1", "s")
-            forget(here, user)
-        deadline = time.monotonic() + 30
-        while len(deleted) < 3 or {USER, "bob"} & there.app.desk._compositions.known():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        assert submitted(there, USER, "2", "soup") == 503  # it would be deleted
-        works.set()
-        while not following._works:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        assert {*deleted} == {USER, "bob"}
-        assert submitted(there, USER, "2", "soup") == 200
+        with unread_notes(there.app, monkeypatch):
+            for user in (USER, "bob"):
+                assert typed(there, user, "1", "s")
+                forget(here, user)
+            assert {USER, "bob"} <= there.app.desk._compositions.known()
+        assert not {USER, "bob"} & there.app.desk._compositions.known()
+        assert typed(there, USER, "2") == []
     said = [record.getMessage() for record in caplog.records if "whom" in record.getMessage()]
     assert said == [
         "whom others forget is not forgotten here yet: it is locked",
         "whom others forget is forgotten here again",
     ]
+
+
+def test_what_a_user_does_afterwards_stays_when_other_machines_learn_of_it(kept, monkeypatch):
+    with service(kept) as here, service(replace(kept, record="")) as there:
+        assert typed(there, USER, "1") == [SECRET]
+        with unread_notes(there.app, monkeypatch):
+            forget(here)
+            assert submitted(there, USER, "2", "soup") == 200  # by a process that knows the user
+            assert submitted(here, USER, "3", "soap") == 200
+        kept_of = here.app.forgotten._store.kept_of(USER)
+        assert {row["query"] for row in kept_of["submissions"]} == {"soup", "soap"}
+        (state,) = kept_of["user_states"]
+        assert set(state["state"]["history"]) == {"soup", "soap"}
+        for client in (here, there):
+            assert set(typed(client, USER, "4", "so")) == {"soup", "soap"}
+            assert typed(client, USER, "5") == []
 
 
 def test_a_model_that_still_has_the_user_brings_nobody_back(kept, tmp_path, make_completer):

@@ -274,12 +274,11 @@ def test_what_is_erased_is_overwritten_in_the_file(completer, settings, monkeypa
     store.close()
 
 
-@pytest.mark.parametrize("delete", [Store.forget, Store.delete])
-def test_what_is_erased_is_not_left_in_the_log_of_writes(store, delete):
+def test_what_is_erased_is_not_left_in_the_log_of_writes(store):
     store.record([submission("ada", "c", "a query of hers"), submission("bob", "c", "his own")])
     files = [Path(f"{store._engine.url.database}{end}") for end in ("", "-wal")]
     assert any(b"a query of hers" in file.read_bytes() for file in files)
-    delete(store, "ada")
+    store.forget("ada")
     assert not any(b"a query of hers" in file.read_bytes() for file in files)
     assert store.read("ada") is None
     assert store.read("bob").state.history == {"his own": 1.0}
@@ -603,9 +602,77 @@ def test_a_server_that_is_read_only_or_refuses_its_user_is_said(completer, postg
         connection.exec_driver_sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
         connection.exec_driver_sql(f"CREATE USER {name}")
     admin.dispose()
+    owner = create_engine(url, isolation_level="AUTOCOMMIT")
+    with owner.connect() as connection:
+        connection.exec_driver_sql(f"GRANT SELECT ON forgotten TO {name}")
+    owner.dispose()
     store = Store(url.replace("telic@", f"{name}@"), completer)
     with pytest.raises(StoreError, match="permission denied for table probe"):
         store.check()
+    store.close()
+
+
+def test_services_that_start_together_make_one_store(completer, postgresql):
+    admin = create_engine(postgresql.url, isolation_level="AUTOCOMMIT")
+    for _ in range(3):
+        name = f"t{secrets.token_hex(8)}"
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        url = postgresql.url.rpartition("/")[0] + f"/{name}"
+        with ThreadPoolExecutor(4) as pool:
+            stores = list(pool.map(lambda url: Store(url, completer), [url] * 4))
+        assert len({store.forgotten(0)[0] for store in stores}) == 1
+        for store in stores:
+            store.close()
+    admin.dispose()
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_who_is_forgotten_waits_for_what_others_write_of_the_user(
+    completer, any_settings, monkeypatch, new
+):
+    one, other = (Store(any_settings.database, completer) for _ in range(2))
+    if not new:
+        one.record([submission("ada", "b")])
+    writing, go_on, order = threading.Event(), threading.Event(), []
+    write_states = Store._write_states
+
+    def slowly(self, *given):
+        writing.set()
+        go_on.wait(1)
+        write_states(self, *given)
+        order.append("written")
+
+    monkeypatch.setattr(Store, "_write_states", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        written = pool.submit(other.record, [submission("ada", "c")])
+        assert writing.wait(30)
+        forgotten = pool.submit(one.forget, "ada")
+        assert not forgotten.done()
+        written.result()
+        rows, _ = forgotten.result()
+    assert rows == (2 if new else 3)
+    assert not any(one.kept_of("ada").values())
+    for store in (one, other):
+        store.close()
+
+
+def test_the_log_alone_says_which_server_fails(completer, postgresql, caplog):
+    store = Store(postgresql.url, completer)
+    refused = OperationalError(
+        "secret", {}, Exception('connection failed: connection to server at "10.1.2.3", port 5432')
+    )
+
+    def fails(*_):
+        raise refused
+
+    store._engine.connect = fails
+    for _ in range(3):
+        with pytest.raises(StoreError) as error:
+            store.read("ada")
+        assert str(error.value) == "its server cannot be reached, or refuses the service"
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("the database: connection failed: connection to server at")
     store.close()
 
 

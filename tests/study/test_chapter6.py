@@ -150,23 +150,23 @@ def test_recovery_adds_up_its_seeds():
         {
             "seed": 0,
             "f1": {"Breast Cancer": 0.9, "Obesity": 0.5},
-            "snooping": {"k": [10, 5, 6, 1, 2]},
+            "snooping": {"k": [10, 2.5, 5, 6, 1, 2]},
             **alarms,
         },
         {
             "seed": 1,
             "f1": {"Breast Cancer": 0.8, "Obesity": 0.9},
-            "snooping": {"k": [20, 9, 9, 3, 3]},
+            "snooping": {"k": [20, 4.0, 9, 9, 3, 3]},
             **alarms,
         },
     ]
     found, snooping = tables.recovery_tables("lda", seeds)
     assert found.rows[-1] == ["together", "2 of 2 ≥ .8", "1 of 2 ≥ .8", 80, 60, 0.75]
-    assert snooping.rows[-1][:7] == ["together", "together", 30, 14, 15, 4, 5]
-    assert snooping.rows[-1][7] == pytest.approx(100 / 30)
+    assert snooping.rows[-1][:8] == ["together", "together", 30, 6.5, 14, 15, 4, 5]
+    assert snooping.rows[-1][8] == pytest.approx(100 / 30)
     found, snooping = tables.recovery_tables("lda", seeds[1:])
     assert found.rows[-1] == ["together", "1 of 1 ≥ .8", "1 of 1 ≥ .8", 40, 30, 0.75]
-    assert snooping.rows[-1][:7] == ["together", "together", 20, 9, 9, 3, 3]
+    assert snooping.rows[-1][:8] == ["together", "together", 20, 4.0, 9, 9, 3, 3]
 
 
 def test_the_table_by_the_simulators_knob_says_what_was_simulated():

@@ -146,7 +146,12 @@ def test_snooping_is_caught_in_queues_as_long_as_there_are_open_alarms(log):
     for kind, known in rows.items():
         one, two = (set(log.access_row[list(queue)]) & set(known) for queue in (before, now))
         assert counted.snooping[kind] == Caught(
-            len(known), len(one), len(two), len(one - two), len(two - one)
+            len(known),
+            pytest.approx(len(known) * number / len(log.access_row)),
+            len(one),
+            len(two),
+            len(one - two),
+            len(two - one),
         )
 
 
@@ -174,7 +179,7 @@ def test_known_snooping_is_no_alarm_of_an_unlisted_specialty(log):
 
 
 def test_points_are_the_paired_comparison():
-    one = Caught(planted=100, without=50, known=44, lost=8, gained=2)
+    one = Caught(planted=100, chance=20.0, without=50, known=44, lost=8, gained=2)
     points = one.points()
     assert points.difference == pytest.approx(-6)
     assert points.low < -6 < points.high

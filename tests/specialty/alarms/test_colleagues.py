@@ -9,10 +9,11 @@ from scipy import sparse
 from telic.simulate.hospital_families import simulate_family
 from telic.specialty.alarms.access_reasons import find_reasons
 from telic.specialty.alarms.beyond_chance import FirstReasons, limit, random_records
-from telic.specialty.alarms.colleagues import UNEXPLAINED, care_of, treated
+from telic.specialty.alarms.colleagues import UNEXPLAINED, ask_colleagues, care_of
 from telic.specialty.alarms.diagnosis_lifts import ask_specialties, coverage_of
 from telic.specialty.alarms.explained_alarms import COLLEAGUES, COVERED, judge, lines
 from telic.specialty.discovery.result import Discovery
+from telic.specialty.report.tables import queue_table
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,9 @@ def test_users_of_whom_nothing_is_known_come_first_and_colleagues_explain(log):
     before, now = judge(nobody, nothing), judge(nobody, nothing, care=care)
     assert not before.explained.any()
     assert now.explained.any()
-    seen = treated(nobody, care)
+    first = FirstReasons(nobody, care.seed)
+    ask_colleagues(first, care)
+    seen = first.kind > 0
     np.testing.assert_array_equal(now.explained, seen)
     first = now.queue("open")
     colleagues = care.profiles(np.ones((len(log.users), 1)), np.arange(len(log.users)))[:, 0]
@@ -168,6 +171,28 @@ def test_where_everybody_is_known_colleagues_explain_and_reorder_nothing(log):
     np.testing.assert_array_equal(np.sort(alarms), np.sort(before.queue()))
     first = now.queue("open")
     assert (np.diff(now.declared[first]) >= 0).all()  # the least covered first
+
+
+def test_what_has_no_reason_is_listed_alarms_first_and_the_least_covered_first(log):
+    half = replace(log, taxonomy=np.where(np.arange(len(log.users)) % 2, log.taxonomy, ""))
+    nothing = nothing_found(log)
+    care = care_of(half, nothing)
+    alerts, reasons = judge(half, nothing, care=care), find_reasons(half, nothing, care=care)
+    queue = alerts.queue("no-reason")
+    np.testing.assert_array_equal(np.sort(queue), np.flatnonzero(reasons.kind == 0))
+    raised = alerts.raised[queue]
+    assert raised.any()
+    assert not raised.all()
+    assert (np.diff(raised.astype(int)) <= 0).all()  # alarms, then the others
+    assert (np.diff(alerts.place[queue[raised]]) >= 0).all()
+    assert (np.diff(alerts.declared[queue[~raised]]) >= 0).all()
+    described = list(lines(half, nothing, alerts, queue, pseudonyms=None))
+    assert [line["alarm"] for line in described] == raised.tolist()
+    table = queue_table("No reason", described)
+    assert list(table.columns)[-2:] == ["alarm", "lift"]
+    assert {row[-2] for row in table.rows} == {"open", "none"}
+    with pytest.raises(ValueError, match="'no-reason' needs alarms that were judged with `care`"):
+        judge(half, nothing).queue("no-reason")
 
 
 def test_users_without_a_code_stand_by_what_their_colleagues_see_and_not_at_the_end(log):

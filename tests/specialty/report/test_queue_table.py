@@ -12,6 +12,7 @@ def alarm(status):
         "declared": None,
         "practised": "Urology",
         "diagnoses": ["Gout", "Fall"],
+        "alarm": True,
         "status": status,
         "because": "Gout",
         "lift": 0.25,

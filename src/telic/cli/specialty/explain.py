@@ -31,7 +31,11 @@ def explain(
     method: Method = "residuals",
     limit: Annotated[int, typer.Option(min=0, help="Lines of the queue.")] = 20,
     status: Annotated[
-        str, typer.Option(help="Alarms to list: open, explained, or all (open ones first).")
+        str,
+        typer.Option(
+            help="What to list: open or explained alarms, all of both (open ones first), or "
+            "no-reason: every access without a reason, alarms first."
+        ),
     ] = "all",
     show_ids: ShowIds = False,
     seed: Seed = 0,
@@ -52,7 +56,8 @@ def explain(
     """Say which alarms the de facto specialties and colleagues explain, and list the queue.
 
     With the findings of an earlier log, telic judges this log by them and says what has drifted.
-    The queue has open alarms before explained ones. Among each, those stand first that the user's
+    The queue has open alarms before explained ones; with --status no-reason it has every access
+    without a reason, alarms first. Among each, those stand first that the user's
     specialties cover least. Where a user has no specialty, the work of colleagues decides the
     place, not the lift that is shown; users without colleagues come first. A line's "row" counts
     the rows of the accesses table from 1; in a CSV file neither the header nor blank lines are
@@ -100,7 +105,10 @@ def explain(
     if counted.snooping:
         show(snooping_table(counted.snooping))
     if queue:
-        show(queue_table(f"The queue ({status}), least covered first", queue))
+        title = f"The queue ({status}), least covered first"
+        if status == "no-reason":
+            title = "Accesses without a reason, alarms first, the least covered first"
+        show(queue_table(title, queue))
 
 
 @app.command()

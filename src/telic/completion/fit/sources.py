@@ -68,7 +68,7 @@ class Sources:
             )
         no_user = "no: needs a query log with a user column"
         needed = 2 * WINDOW // DAY
-        recency = "no: needs a query log with times over several days"
+        recency = f"no: needs a query log with times over more than {needed} days"
         if days >= 1:
             short = f"not yet: the log spans {int(days)} days, and weighing it takes over {needed}"
             recency = short if days <= needed else f"yes, over {int(days)} days"

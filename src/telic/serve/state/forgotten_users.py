@@ -2,9 +2,9 @@
 
 A process that forgets a user bars the user, waits until all that waits is written, and drops what
 it knows; then the rows are deleted, and the user may begin again as somebody new. Processes that
-were not asked, such as those of other machines, find a note in the store and do the same. A note
-keeps no id but a keyed digest, and lets every process that starts later leave out the user of the
-model that it reads.
+were not asked, such as those of other machines, find a note in the store and drop what they know
+too; until they do, the store itself takes the user for somebody new. A note keeps no id but a keyed
+digest, and lets every process that starts later leave out the user of the model that it reads.
 """
 
 import asyncio
@@ -136,10 +136,10 @@ class ForgottenUsers:
             self._compositions.bar(user)
         for user in noted:  # at once: this needs no store
             await self._compositions.drop(user)
+        # Their rows are gone: what this process wrote since, it wrote as of somebody new.
         while self._left:
             user = self._left[0]
             await self._drop(user)
-            await self._journal.run(self._store.delete, user)
             self._left.remove(user)
             self.end(user)
 

@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -82,7 +82,8 @@ USER_STATES = Table(
     Column("state", JSON, nullable=False),
     Column("at", DateTime, nullable=False, server_default=text(f"'{_LONG_AGO}'"), comment="UTC"),
 )
-_OF_USERS = SUBMISSIONS, USER_STATES
+_OF_USERS = USER_STATES, SUBMISSIONS
+"""In the order in which they are deleted: who writes a user's rows holds the state meanwhile."""
 _BY_AGE = Index("submissions_at", SUBMISSIONS.c.at), Index("user_states_at", USER_STATES.c.at)
 CHANGES = Table(
     "changes",
@@ -119,6 +120,8 @@ _LOCK = (  # in one order, so that no two writers wait for each other
 _REPEATED = select(SUBMISSIONS).where(
     tuple_(SUBMISSIONS.c.user, SUBMISSIONS.c.composition).in_(bindparam("keys", expanding=True))
 )
+# Whoever writes of users without a state shares this row; whoever forgets one has it alone.
+_DIGEST_KEY = select(FORGOTTEN.c.who).where(FORGOTTEN.c.number == 0)
 _FIRST_STATE = insert(USER_STATES).values(model=_MODEL, user=_USER)
 _NEXT_STATE = update(USER_STATES).where(_OWN)
 BATCHES = 100
@@ -129,6 +132,10 @@ SAYS_NOTHING_OF_ROWS = ("25006", "42501")
 """PostgreSQL's codes of a database that is read-only, and of what its user may not do."""
 COLLISIONS = ("40001", "40P01")
 """PostgreSQL's codes of serialization failures and deadlocks."""
+MADE_BY_OTHERS = ("42P07", "42701", "42710")
+"""PostgreSQL's codes of tables, columns and types that another process made meanwhile."""
+NO_CONNECTION = ("connection failed", "connection to server", "connection timeout")
+"""How psycopg begins to say that there is no connection, with address, role and database."""
 ATTEMPTS = 5
 """How often a transaction is tried that another process's write made impossible."""
 
@@ -217,20 +224,25 @@ class Store:
         self._lines = Lines(self._engine)
         self._begun: dict[int, float] = {}  # when each thread's transaction was
         self._writes = self._engine.execution_options(writes=True)
+        self._told = ""  # the last that the log was told of the server
         try:
-            with self._writes.begin() as connection:
-                _TABLES.create_all(connection)
-                found = _columns(connection, SUBMISSIONS)
-                if "at" not in _columns(connection, USER_STATES):  # an older version's
-                    at = f"TIMESTAMP DEFAULT '{_LONG_AGO}' NOT NULL"
-                    connection.exec_driver_sql(f"ALTER TABLE user_states ADD COLUMN at {at}")
-                for index in _BY_AGE if "at" in found else ():
-                    index.create(connection, checkfirst=True)
-        except SQLAlchemyError as error:
-            raise InputError(f"{shown(url)}: cannot be opened ({_reason(error)}).") from None
+            self._make_tables(url)
         finally:
             # An application that is never started, or cannot be, holds no connection.
             self._engine.dispose()
+
+    def _make_tables(self, url: str) -> None:
+        """Make what is missing; another process may make it at the same time."""
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                with self._writes.begin() as connection:
+                    found = _make_tables(connection)
+                break
+            except SQLAlchemyError as error:
+                again = isinstance(error, IntegrityError)
+                if not left or not (again or _code(error) in COLLISIONS + MADE_BY_OTHERS):
+                    said = f"{shown(url)}: cannot be opened ({_reason(error)})."
+                    raise InputError(said) from None
         if missing := set(SUBMISSIONS.columns.keys()) - found:
             raise InputError(
                 f"{shown(url)}: lacks {', '.join(sorted(missing))} of the submissions, as older "
@@ -306,9 +318,12 @@ class Store:
         number : int
             Of the note: see `forgotten`.
         """
-        found = self._written(
-            lambda connection: (_delete(connection, user), _note(connection, user))
-        )
+
+        def write(connection: Connection) -> tuple[int, int]:
+            number = _note(connection, user)  # first: others' new users wait from here on
+            return _delete(connection, user), number
+
+        found = self._written(write)
         self._wipe()
         return found
 
@@ -322,12 +337,6 @@ class Store:
                 ]
                 for table in _OF_USERS
             }
-
-    def delete(self, user: str) -> None:
-        """Delete what was stored of a user after `forget`, by who did not know of it yet."""
-        with self._transaction(self._writes) as connection:
-            _delete(connection, user)
-        self._wipe()
 
     def forgotten(self, after: int) -> dict[int, str]:
         """Return notes of forgotten users after a number: see `digest_of`; 0 has its key."""
@@ -394,6 +403,7 @@ class Store:
         keys = list({(each.user, each.composition) for each in submissions})
         states = self._locked(connection, sorted({user for user, _ in keys}))
         versions = {user: stored.version for user, stored in states.items()}
+        forgotten = _forgotten_among(connection, {user for user, _ in keys} - states.keys())
         # After the locks: what others wrote of these users is seen.
         known = {
             (row.user, row.composition): Outcome(row.learned, row.updates)
@@ -405,7 +415,9 @@ class Store:
             key = user, _ = each.user, each.composition
             if key in known:
                 continue
-            state, version = states.get(user) or Stored(self._completer.user(user), 0)
+            # Of whom others forgot, the model may know something here for a moment longer.
+            fitted = user if user not in forgotten else None
+            state, version = states.get(user) or Stored(self._completer.user(fitted), 0)
             learned = self._completer.teach(state, each.lesson)
             if not each.lesson.denied:
                 _forget_oldest(state, each.lesson.query, self._max_history)
@@ -468,17 +480,42 @@ class Store:
                 with connection.begin():
                     yield connection
                 check_file(connection)  # a commit to a file that was deleted is none
+            self._told = ""
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
             if isinstance(error, Gone):
                 self._engine.dispose()
             failed = _CollidedError if _code(error) in COLLISIONS else StoreError
-            raise failed(_reason(error)) from None
+            raise failed(self._public(_reason(error))) from None
         finally:
             del self._begun[threading.get_ident()]
             if self._closed:  # since this began: what it opened would stay open
                 self.release()
+
+    def _public(self, reason: str) -> str:
+        """Return a reason as anybody may read it; only the log says which server it is."""
+        if not reason.startswith(NO_CONNECTION):
+            return reason
+        if reason != self._told:
+            self._told = reason
+            _log.error("the database: %s", reason)
+        return "its server cannot be reached, or refuses the service"
+
+
+def _make_tables(connection: Connection) -> set[str]:
+    """Make the tables that are missing; return the columns of the submissions."""
+    _TABLES.create_all(connection)
+    found = _columns(connection, SUBMISSIONS)
+    if "at" not in _columns(connection, USER_STATES):  # an older version's
+        at = f"TIMESTAMP DEFAULT '{_LONG_AGO}' NOT NULL"
+        connection.exec_driver_sql(f"ALTER TABLE user_states ADD COLUMN at {at}")
+    for index in _BY_AGE if "at" in found else ():
+        index.create(connection, checkfirst=True)
+    if connection.execute(_DIGEST_KEY).first() is None:
+        row = {"number": 0, "who": secrets.token_hex(32), "at": _now()}
+        connection.execute(insert(FORGOTTEN), [row])
+    return found
 
 
 def _columns(connection: Connection, table: Table) -> set[str]:
@@ -513,15 +550,22 @@ def _delete(connection: Connection, user: str) -> int:
 def _note(connection: Connection, user: str) -> int:
     """Note that a user was forgotten; return the note's number."""
     columns = FORGOTTEN.c
-    key = connection.execute(select(columns.who).where(columns.number == 0)).scalar()
-    if key is None:
-        key = secrets.token_hex(32)
-        connection.execute(insert(FORGOTTEN).values(number=0, who=key, at=_now()))
+    key = connection.execute(_DIGEST_KEY.with_for_update()).scalar_one()
     last = connection.execute(select(func.max(columns.number))).scalar() or 0
     who, number = digest_of(user, key), last + 1
     connection.execute(delete(FORGOTTEN).where(columns.who == who))  # an earlier note
     connection.execute(insert(FORGOTTEN).values(number=number, who=who, at=_now()))
     return number
+
+
+def _forgotten_among(connection: Connection, users: Collection[str]) -> set[str]:
+    """Return which of some users were ever forgotten; nobody forgets one until the end."""
+    if not users:
+        return set()
+    key = connection.execute(_DIGEST_KEY.with_for_update(read=True)).scalar_one()
+    digests = {digest_of(user, key): user for user in users}
+    noted = select(FORGOTTEN.c.who).where(FORGOTTEN.c.who.in_(digests))
+    return {digests[who] for who in connection.execute(noted).scalars()}
 
 
 def _decoded(row: Any) -> Stored:

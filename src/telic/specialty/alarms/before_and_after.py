@@ -19,6 +19,8 @@ class Caught(NamedTuple):
     """Known snooping accesses, and those found in queues of equal length, before and after."""
 
     planted: int
+    chance: float
+    """How many a queue would hold that is as long, and drawn at random from all accesses."""
     without: int
     """Caught where nobody knew the de facto specialties."""
     known: int
@@ -39,8 +41,8 @@ def together(kinds: Mapping[str, Caught]) -> Caught:
 
     Examples
     --------
-    >>> together({"a": Caught(5, 3, 2, 2, 1), "b": Caught(4, 1, 2, 0, 1)})
-    Caught(planted=9, without=4, known=4, lost=2, gained=2)
+    >>> together({"a": Caught(5, 1.5, 3, 2, 2, 1), "b": Caught(4, 1.0, 1, 2, 0, 1)})
+    Caught(planted=9, chance=2.5, without=4, known=4, lost=2, gained=2)
     """
     return Caught(*(sum(counts) for counts in zip(*kinds.values(), strict=True)))
 
@@ -166,6 +168,7 @@ def effect(
     caught = {
         kind: Caught(
             planted=int(is_it.sum()),
+            chance=float(is_it.mean() * length),
             without=int((is_it & without).sum()),
             known=int((is_it & with_).sum()),
             lost=int((is_it & without & ~with_).sum()),

@@ -154,13 +154,6 @@ def care_of(
     )
 
 
-def treated(log: AccessLog, care: Care) -> np.ndarray:
-    """Say which accesses the record's other users explain, in the order of ``log.access_row``."""
-    first = FirstReasons(log, care.seed)
-    ask_colleagues(first, care)
-    return first.kind > 0
-
-
 def ask_colleagues(first: FirstReasons, care: Care) -> None:
     """Ask whether the record's other users explain accesses."""
     made = care.strength(*first.made, opened=True)

@@ -13,8 +13,9 @@ import numpy as np
 import scipy  # its parts load when they are used: they take seconds
 
 from telic.errors import expect_one_of
-from telic.specialty.alarms.colleagues import Care, treated
-from telic.specialty.alarms.diagnosis_lifts import COVERED, coverage_of
+from telic.specialty.alarms.beyond_chance import FirstReasons
+from telic.specialty.alarms.colleagues import Care, ask_colleagues
+from telic.specialty.alarms.diagnosis_lifts import COVERED, ask_specialties, coverage_of
 from telic.specialty.discovery.result import Discovery
 from telic.specialty.later_logs.kept_findings import Findings
 from telic.specialty.log.access_log import AccessLog
@@ -22,8 +23,8 @@ from telic.specialty.pseudonyms import Pseudonyms
 
 DECLARED = "the declared specialty covers a diagnosis"
 COLLEAGUES = "people whom the user works with opened the same record"
-STATUS = ("all", "open", "explained")
-"""Which alarms a queue holds."""
+STATUS = ("all", "open", "explained", "no-reason")
+"""What a queue holds: alarms, or every access without a reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,8 @@ class Alerts:
     """Whether colleagues opened the same record, per access; False where it was not asked."""
     standing: np.ndarray | None = None
     """What orders the queue, if not the larger of `declared` and `practised`."""
+    has_reason: np.ndarray | None = None
+    """Whether `find_reasons` finds a reason, per access; None where it was not asked."""
 
     @property
     def raised(self) -> np.ndarray:
@@ -59,13 +62,26 @@ class Alerts:
         return self.raised & (self.practised > COVERED)
 
     def queue(self, status: str = "all") -> np.ndarray:
-        """Alarms to review, least covered first: open ones, then explained ones, or one kind.
+        """Accesses to review, least covered first.
 
         Parameters
         ----------
-        status : {"all", "open", "explained"}
+        status : {"all", "open", "explained", "no-reason"}
+            Open alarms and then explained ones, or one kind of them, or every access without a
+            reason: those that raise an alarm, and then those that the declared code covers.
+
+        Raises
+        ------
+        ValueError
+            For "no-reason" where `judge` was not told who works with whom.
         """
         expect_one_of(STATUS, status=status)
+        if status == "no-reason":
+            if self.has_reason is None:
+                raise ValueError("queue: 'no-reason' needs alarms that were judged with `care`.")
+            rows = np.flatnonzero(~self.has_reason)
+            lift = np.maximum(self.declared, self.practised)[rows]
+            return rows[np.lexsort((lift, self.place[rows], ~self.raised[rows]))]
         kinds = {
             "all": self.raised,
             "open": self.raised & ~self.explained,
@@ -136,7 +152,11 @@ def judge(
         standing[rows] = scipy.stats.rankdata(lift[rows], method="ordinal") / len(rows)
     alone = np.isin(log.access_user, unknown[colleagues[:, -1] == 0])
     standing[alone] = 0.0
-    return Alerts(declared, practised, reason, specialty, treated(log, care), standing)
+    first = FirstReasons(log, care.seed)
+    ask_colleagues(first, care)
+    by_colleagues = first.kind > 0
+    ask_specialties(first, discovery, care.coverage)
+    return Alerts(declared, practised, reason, specialty, by_colleagues, standing, first.kind > 0)
 
 
 def lines(
@@ -180,6 +200,7 @@ def lines(
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
             "practised": found.called(hide_small=pseudonyms is not None) if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
+            "alarm": not declared,
             "status": "explained" if status else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
             if practice

@@ -13,6 +13,7 @@ from telic.specialty.small_cells import cell
 
 CAUGHT = {
     "planted": ",",
+    "by chance": ",.0f",
     "caught before": ",",
     "caught now": ",",
     "lost": ",",
@@ -22,6 +23,9 @@ CAUGHT = {
     "p": "p",
 }
 """Columns of `caught_rows`, after the kind."""
+BY_CHANCE = (
+    "“By chance” is what a queue would hold that is as long, and drawn at random from all accesses."
+)
 
 
 def specialties_table(log: AccessLog, discovery: Discovery) -> Table:
@@ -123,7 +127,7 @@ def snooping_table(kinds: Mapping[str, Caught]) -> Table:
         "Known snooping accesses in a queue of the open alarms' length, before and now",
         {"known snooping": "", **CAUGHT},
         caught_rows(kinds),
-        note="Points of recall with their 95 % interval and the exact paired test.",
+        note=f"{BY_CHANCE} Points of recall with their 95 % interval and the exact paired test.",
     )
 
 
@@ -138,17 +142,25 @@ def caught_rows(kinds: Mapping[str, Caught]) -> list[list[Any]]:
 
 
 def queue_table(title: str, described: Iterable[Mapping[str, Any]]) -> Table:
-    """Return alarms that `lines` described; their status stands there if it is not always one."""
+    """Return accesses that `lines` described; their status stands there if it is not always one.
+
+    Where some raise no alarm, the table says which do, and not what explains them.
+    """
     described = list(described)
     found = {line["status"] for line in described}
     columns = {"row": "", "user": "", "declared": "", "practised": "", "diagnoses": ""}
-    columns |= {"status": ""} if len(found) > 1 else {}
-    columns |= {"because": ""} if "explained" in found else {}
-    columns |= {"lift": ".3f"} if "open" in found else {}
+    if not all(line["alarm"] for line in described):
+        columns |= {"alarm": "", "lift": ".3f"}
+    else:
+        columns |= {"status": ""} if len(found) > 1 else {}
+        columns |= {"because": ""} if "explained" in found else {}
+        columns |= {"lift": ".3f"} if "open" in found else {}
 
     def cell_of(line: Mapping[str, Any], name: str) -> Any:
         if name == "diagnoses":
             return "; ".join(line[name])
+        if name == "alarm":
+            return line["status"] if line["alarm"] else "none"
         return (line[name] or "none") if name == "declared" else line[name]
 
     rows = [[cell_of(line, name) for name in columns] for line in described]

@@ -10,7 +10,7 @@ from telic.specialty.alarms.before_and_after import Caught, together
 from telic.specialty.recognition.classifiers import CHOSEN, PRINTED
 from telic.specialty.recognition.recognise import MIN_CLASS
 from telic.specialty.recognition.shuffled_control import DE_FACTO
-from telic.specialty.report.tables import CAUGHT, caught_rows
+from telic.specialty.report.tables import BY_CHANCE, CAUGHT, caught_rows
 from telic.study.chapter6.published import (
     PUBLISHED_CONTRAST,
     PUBLISHED_COUNTS,
@@ -244,6 +244,8 @@ def snooping_table(counted: Found) -> Table:
         "Planted snooping in queues of equal length, without and with de facto specialties",
         {"snooping": "", **CAUGHT},
         caught_rows(_kinds(counted)),
+        note=f"{BY_CHANCE} Nobody works in a team here, so that hardly anything tells care from "
+        "snooping.",
     )
 
 
