@@ -201,6 +201,10 @@ def test_the_same_seed_gives_the_same_log(telic, tmp_path, catalogue_file):
         (["serve", "/"], "/manifest.json: not found. Is / a telic model folder?"),
         (["fit", "LOG", "m", "--keyboard", "dvorak"], "keyboard is 'dvorak', expected qwerty"),
         (["fit", "LOG", "m", "--protocol", "both"], "expected careful or paper"),
+        (
+            ["fit", "LOG", "m", "--protocol", "paper", "--keyboard", "qwerty"],
+            "--keyboard changes nothing with --protocol paper",
+        ),
         (["simulate", "no-folder/log.parquet"], "does not exist"),
         (["simulate", "s.parquet", "--setting", "asleep"], "asleep"),
     ],

@@ -185,7 +185,10 @@ def test_a_tenants_own_queries_stay_with_it(box):
         return [s.text for s in box.compose(ada, where=where).suggest("tee", at=0.0)]
 
     assert texts(tenant="b")[:2] == ["Teekanne", "Tee mit Milch"]
-    assert "Teekanne" not in texts(tenant="a")
+    # Whatever others have, it is her own query; what they say of it stays theirs.
+    typing = box.compose(ada, where={"tenant": "a"})
+    own = next(s for s in typing.suggest("tee", at=0.0) if s.text == "Teekanne")
+    assert (own.id, own.payload) == (None, None)
     composition = box.compose(ada, where={"tenant": "b"})
     first = composition.suggest("tea", at=0.0)[0]
     assert (first.text, first.id) == ("Tea", "3")
@@ -198,6 +201,39 @@ def two_shops(tmp_path):
     (tmp_path / "titles.csv").write_text("title,views,category\ntea,9,a\ntea,10,b\nteam,5,b\n")
     (tmp_path / "log.csv").write_text("user,query,at\nada,tea,2026-03-01\n")
     return fit_files(tmp_path / "titles.csv", tmp_path / "log.csv", min_users=1)
+
+
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory):
+    """Two shops, each with a phrase of its own, and one that both have in other categories."""
+    file = tmp_path_factory.mktemp("shops") / "list.csv"
+    file.write_text(
+        "phrase,weight,tenant,category\nSecret Plan,9,a,x\nNo Secret,5,b,x\nNo Secret,5,a,y\n"
+    )
+    return fit_files(file)
+
+
+@pytest.mark.parametrize("query", ["Secret Plan", "secret plan", "Nobody's Plan"])
+def test_what_other_tenants_have_makes_no_difference_to_an_own_query(shops, query):
+    where = {"tenant": "b", "category": "y"}
+    user = shops.user("b:bo")
+    shops.compose(user, where=where).submit(query)
+    for asked in ({"tenant": "b"}, where):
+        typing = shops.compose(user, where=asked)
+        assert query in [one.text for one in typing.suggest(query[:2].lower(), at=0.0)]
+
+
+@pytest.mark.parametrize("query", ["No Secret", "no secret", "Nó Secret"])
+@pytest.mark.parametrize("where", [{"tenant": "b", "category": "y"}, {"category": "z"}])
+@pytest.mark.parametrize("submitted_under", [None, {"tenant": "b"}, {"category": "z"}])
+def test_an_own_query_passes_no_filter_that_its_phrase_does_not(
+    shops, query, where, submitted_under
+):
+    user = shops.user("b:bo")
+    shops.compose(user, where=submitted_under).submit(query)
+    assert shops.compose(user, where=where).suggest("no", at=0.0) == []
+    (one,) = shops.compose(user, where={"tenant": "b", "category": "x"}).suggest("no", at=0.0)
+    assert one.text == "No Secret"
 
 
 @pytest.mark.parametrize("boost", [{}, {"category": {"a": 9.0}}, {"category": {"b": 9.0}}])

@@ -1,4 +1,5 @@
 import sqlite3
+import sys
 from contextlib import closing
 
 import pytest
@@ -62,6 +63,7 @@ def test_a_connection_is_kept_unless_its_pool_was_disposed_of_meanwhile(tmp_path
         ("sqlite://host/box.sqlite", "names a host, but SQLite has none"),
         ("sqlite://", "in memory and would be forgotten. Name a file"),
         ("box.sqlite", "no SQLAlchemy URL. Write sqlite:///"),
+        ("postgresql+psycopg://ann:s3cr@tpass@host/box", "more than one @. In .* write it as %40"),
     ],
 )
 def test_a_url_that_names_no_database_of_ours_is_refused(url, message):
@@ -69,11 +71,19 @@ def test_a_url_that_names_no_database_of_ours_is_refused(url, message):
         open_engine(url, [])
 
 
-def test_a_database_whose_driver_is_not_installed_is_refused_without_its_password():
-    with pytest.raises(
-        InputError, match=r"needs the package .*pip install telic\[postgresql\]"
-    ) as e:
-        open_engine("postgresql+psycopg2://ann:secret@host/box", [])
+@pytest.mark.parametrize(
+    ("driver", "hint"),
+    [
+        ("psycopg", r"psycopg. Install it: pip install telic\[postgresql\]"),
+        ("psycopg2", r"psycopg2. For PostgreSQL write postgresql\+psycopg://"),
+    ],
+)
+def test_a_database_whose_driver_is_not_installed_is_refused_without_its_password(
+    driver, hint, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, driver, None)
+    with pytest.raises(InputError, match=f"needs the package {hint}") as e:
+        open_engine(f"postgresql+{driver}://ann:secret@host/box", [])
     assert "secret" not in str(e.value)
 
 
@@ -97,6 +107,24 @@ def test_the_driver_of_postgresql_is_told_how_long_to_wait():
     with pytest.raises(InterruptedError):
         engine.connect()
     assert told.items() >= POSTGRESQL.items()
+
+
+def test_what_the_url_says_goes_first():
+    engine = open_engine(
+        "postgresql+psycopg://ann@host/box?options=-csearch_path%3Dshop&connect_timeout=9", []
+    )
+    told = {}
+
+    @event.listens_for(engine, "do_connect")
+    def asked(dialect, record, arguments, options):
+        told.update(options)
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        engine.connect()
+    assert told["connect_timeout"] == "9"
+    assert told["options"] == f"{POSTGRESQL['options']} -csearch_path=shop"
+    assert told["tcp_user_timeout"] == POSTGRESQL["tcp_user_timeout"]
 
 
 def test_what_is_committed_is_on_disk_and_what_is_deleted_is_gone(tmp_path, monkeypatch):

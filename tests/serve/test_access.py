@@ -402,6 +402,10 @@ def test_keys_that_are_added_at_once_are_all_kept(tmp_path):
         ("[shop]\norigins = ['https://*.example']", "no origin"),
         ("[shop]\norigins = ['https://[::1']", "no origin"),
         ("[shop]\norigins = ['https://ann@shop.example']", "no origin"),
+        (
+            f"[shop]\nkeys = ['{'a' * 64}']\n[desk]\nkeys = ['{'a' * 64}']",
+            r"\[desk\]: the key aaaaaaaa… is \[shop\]'s, too",
+        ),
     ],
 )
 def test_a_wrong_file_of_keys_is_said_to_be(tmp_path, text, said):

@@ -94,6 +94,8 @@ def test_options_and_files_come_in_any_order():
         ["a", "c", "d"],
         ["--names", "b", "--log-json"],
     )
+    with pytest.raises(InputError, match="--log-json false: write --log-json=false"):
+        split_options(["--log-json", "false", "box"])
     given = read_settings("box", ["--names", "a", "--names=b"])
     assert given.settings.names == ("a", "b")
 

@@ -657,6 +657,34 @@ def test_who_is_forgotten_waits_for_what_others_write_of_the_user(
         store.close()
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused(completer, postgresql, encoding):
+    name = f"t{secrets.token_hex(8)}"
+    admin = create_engine(postgresql.url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(
+            f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'"
+        )
+    admin.dispose()
+    with pytest.raises(InputError, match=f"encoding is {encoding}. Make one with: createdb"):
+        Store(postgresql.url.rpartition("/")[0] + f"/{name}", completer)
+
+
+def test_schemas_of_one_database_are_stores_apart(completer, postgresql):
+    stores = []
+    for schema in ("shop_a", "shop_b"):
+        admin = create_engine(postgresql.url, isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
+        admin.dispose()
+        options = f"?options=-csearch_path%3D{schema}"
+        stores.append(Store(postgresql.url + options, completer))
+    stores[0].record([submission("ada", "c")])
+    assert [store.read("ada") is None for store in stores] == [False, True]
+    for store in stores:
+        store.close()
+
+
 def test_the_log_alone_says_which_server_fails(completer, postgresql, caplog):
     store = Store(postgresql.url, completer)
     refused = OperationalError(

@@ -5,6 +5,7 @@ import socket
 import sqlite3
 from collections.abc import Collection
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ POSTGRESQL = {
     "tcp_user_timeout": 10_000,  # ms
     "options": f"-c lock_timeout={LOCKED_SECONDS:.0f}s -c statement_timeout=10s",
 }
+"""What a connection asks for, unless the URL says otherwise."""
 
 
 class Gone(SQLAlchemyError):
@@ -40,9 +42,14 @@ _NO_URL = (
 def _parsed(url: str) -> URL:
     """Return a URL's parts; raise InputError if it is none."""
     try:
-        return make_url(url)
+        parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise InputError(_NO_URL) from None
+    if "@" in (parsed.host or ""):  # the rest of a password, which must not be shown
+        raise InputError(
+            "the database's URL has more than one @. In a name or password write it as %40."
+        )
+    return parsed
 
 
 def open_engine(url: str, tables: Collection[str]) -> Engine:
@@ -61,23 +68,45 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
         parsed = _parsed(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite(parsed, tables)
+        ours = parsed.drivername == "postgresql+psycopg"
         # Parameters hold queries, which must not reach a log through an error.
         engine = create_engine(
             parsed,
             hide_parameters=True,
             pool_pre_ping=True,
-            connect_args=POSTGRESQL if parsed.get_driver_name() == "psycopg" else {},
+            connect_args=_asked_of_postgresql(parsed) if ours else {},
         )
+        if ours:
+            event.listen(engine, "connect", partial(_expect_utf8, shown(url)), insert=True)
         return _closing(engine)
     except InputError:
         raise
     except (ArgumentError, NoSuchModuleError, ValueError):
         raise InputError(_NO_URL) from None
     except ImportError as error:
+        said = f"{shown(url)}: needs the package {error.name}"
+        if error.name == "psycopg":
+            raise InputError(f"{said}. Install it: pip install telic[postgresql]") from None
+        raise InputError(f"{said}. For PostgreSQL write postgresql+psycopg://.") from None
+
+
+def _asked_of_postgresql(url: URL) -> dict[str, Any]:
+    """Return what a connection asks for beside what its URL says, which goes first."""
+    asked: dict[str, Any] = {k: v for k, v in POSTGRESQL.items() if k not in url.query}
+    if "options" in url.query:
+        said = url.normalized_query["options"]
+        asked["options"] = " ".join([str(POSTGRESQL["options"]), *said])  # of two the later counts
+    return asked
+
+
+def _expect_utf8(url: str, connection: Any, _: Any) -> None:
+    """Refuse a database that could not hold what people type."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
         raise InputError(
-            f"{shown(url)}: needs the package {error.name}. Install it, for PostgreSQL with: "
-            "pip install telic[postgresql]"
-        ) from None
+            f"{url}: the database's encoding is {encoding}. Make one with: "
+            "createdb --template=template0 --encoding=UTF8 NAME"
+        )
 
 
 def refuse_absent(url: str, hint: str = "Check --database.") -> None:

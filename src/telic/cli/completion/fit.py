@@ -150,7 +150,7 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Fit a search box on lists, query logs or a composition log; write it as a model folder."""
-    from telic.completion import fit_files
+    from telic.completion import PAPER, fit_files
     from telic.completion.box.completer import KIND
     from telic.data import check_output
 
@@ -169,6 +169,9 @@ def fit(
         refuse_given(context, ["session_gap"], "without --signals")
     if not holds_compositions(files):
         refuse_given(context, (*learning, "window"), "without a composition log")
+    elif chosen == (PAPER,) and signals is None:
+        why = "with --protocol paper, which finds phrases by their beginning alone"
+        refuse_given(context, ("synonyms", "keyboard"), why)
     with job_of(
         memory, cluster, work, out, reads=reads, piece=piece, skip_bad=skip_bad_partitions
     ) as job:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OTHERS = 1 << 30
 """From here on numbers are of texts that only a user, or a composition, knows."""
+NOT_SHOWN = -1
+"""Stands for the number of a query that must not be suggested."""
 
 
 class OwnQuery(NamedTuple):
@@ -72,24 +74,34 @@ class OwnQueries:
         live = completer.live
         last_spelled = {place.folded: query for query, place in known.items() if place is not None}
 
+        tenants = None if through is None else through.of_tenant()
+
         def number_of(query: str, place: Place | None) -> int:
             if place is None or live.was_deleted(place.folded):
-                return -1
+                return NOT_SHOWN
             if place.there and place.at not in live.gone:
-                return place.at if through is None else live.shown_as(query, through)
+                if through is None:
+                    return place.at
+                if (number := live.shown_as(query, through)) >= 0:
+                    return number
+                if live.shown_as(query, tenants) >= 0:
+                    return NOT_SHOWN  # it passes no filter that the phrase does not pass
+                # Only other tenants have it, which must make no difference here.
             if (added := live.added(query)) >= 0:  # perhaps it was added again
                 return added
             if completer.merged:
                 if shown := live.shown_for(query, place.alike, through):
                     return live.shown_as(shown, through)
+                if through is not None and live.shown_for(query, place.alike, tenants):
+                    return NOT_SHOWN
                 query = last_spelled[place.folded]
             return others.setdefault(query, OTHERS + len(others))
 
-        # What was deleted, is denied or does not pass the filter has no number. Spellings that are
+        # What was deleted, is denied or does not pass the filter is not shown. Spellings that are
         # merged have one together: a history may be older than the list, or its spelling.
         spellings: dict[int, list[str]] = {}
         for query in history:
-            if (number := number_of(query, known[query])) >= 0:
+            if (number := number_of(query, known[query])) != NOT_SHOWN:
                 spellings.setdefault(number, []).append(query)
         counts = [sum(history[query] for query in own) for own in spellings.values()]
         relevance = own_relevance(completer, list(spellings), counts, through).tolist()

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import product
 from numbers import Real
@@ -15,6 +16,8 @@ from telic.completion.engine.prefix_index import PrefixIndex
 from telic.errors import InputError
 from telic.kernels import kernel
 
+TENANT = "tenant"
+"""The context that keeps the phrases, and the users, of several sites apart."""
 NO_VALUE, UNKNOWN, ANY = -1, -2, -3
 """Codes: of a phrase that is limited to no value; of a value that no phrase has; of no filter."""
 MOST_SETS = 256
@@ -180,6 +183,18 @@ class Filter:
             chosen = {n: v for n, v in zip(contexts.names, values, strict=True) if v}
             added = sum(np.log(self._boost[name][value]) for name, value in chosen.items())
             self.sets.append((contexts.wanted(chosen), unit * float(added)))
+
+    def of_tenant(self) -> "Filter | None":
+        """Return what is left of it if only the tenant counts; None if it asks for no tenant."""
+        wanted = np.full_like(self.wanted, ANY)
+        for i, name in enumerate(self.contexts.names):
+            if name == TENANT:
+                wanted[i] = self.wanted[i]
+        if (wanted == ANY).all():
+            return None
+        left = copy(self)
+        left.wanted = wanted
+        return left
 
     def top(self, prefix: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best ids that begin with a prefix, and their boosted weights, best first."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from telic.completion.engine.filters import TENANT
 from telic.completion.engine.folding import fold
 from telic.completion.fit.lost_below_k_users import KS, Kept, said_by_k
 from telic.completion.fit.merged_phrases import (
@@ -24,7 +25,6 @@ from telic.errors import InputError
 
 DEFAULT = "default"
 """The tenant whose users have no prefix, as without keys."""
-TENANT = "tenant"
 MOST = 50
 """Tenants of which it is said what k loses, those with most submissions."""
 

@@ -66,7 +66,16 @@ def read_tenants(path: str | Path) -> dict[str, Tenant]:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML ({error}).") from None
-    return {name: _tenant(path, name, table) for name, table in given.items()}
+    tenants = {name: _tenant(path, name, table) for name, table in given.items()}
+    whose: dict[str, str] = {}
+    for name, tenant in tenants.items():
+        for digest in tenant.keys:
+            if whose.setdefault(digest, name) != name:
+                raise InputError(
+                    f"{path}: [{name}]: the key {digest[:8]}… is [{whose[digest]}]'s, too. Leave "
+                    "it in one of them."
+                )
+    return tenants
 
 
 def add_key(

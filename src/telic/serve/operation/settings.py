@@ -58,7 +58,9 @@ class Settings:
     key_rate: float = setting(
         0.0, "requests a second with the keys of one tenant; 0: any number", least=0
     )
-    burst: int = setting(100, "requests at once, on top of the rate", least=1)
+    burst: int = setting(
+        100, "requests that whoever was silent may send at once; after them the rate holds", least=1
+    )
     max_rated: int = setting(10_000, "addresses, and tenants, whose rate is remembered", least=1)
     max_query: int = setting(256, "characters of a query", least=1)
     max_boost: float = setting(
@@ -70,7 +72,8 @@ class Settings:
     max_boosts: int = setting(
         4, "values that a request may boost; a keystroke looks their combinations up", least=1
     )
-    max_id: int = setting(128, "characters of a user's or composition's id", least=1)
+    # Both are in one key of a table, for which PostgreSQL allows some 2,700 bytes.
+    max_id: int = setting(128, "characters of a user's or composition's id", least=1, most=256)
     max_body: int = setting(
         64 * 1024, "bytes of a request's body, and of its query string", least=1
     )

@@ -85,6 +85,8 @@ def split_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         options.append(given)
         name, equals, _ = given.partition("=")
         takes = not isinstance(_known_option(name).default, bool)
+        if not takes and not equals and rest and rest[0] in ("true", "false"):
+            raise InputError(f"{name} {rest[0]}: write {name}={rest[0]}.")
         if takes and not equals:
             options += rest[:1]
             del rest[:1]
