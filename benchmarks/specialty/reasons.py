@@ -223,7 +223,7 @@ down to a share of all accesses of the hospital. `telic specialty explain` lists
 covers is no alarm: so the queue of alarms holds less of it, however far one reads. A queue that is
 worth nothing holds as much as the last row says, of what was made as care too.
 
-In the [hospital of chapter 6](results-chapter-6.md), which has no teams, a queue holds hardly more
+In the [hospital of chapter 6](results-chapter-6.md), which has no teams, a queue holds little more
 snooping than one that is drawn at random (its table of planted snooping).
 """
 CHOICE = """

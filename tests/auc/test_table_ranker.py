@@ -399,10 +399,19 @@ def test_texts_that_differ_in_every_row_are_no_categories_in_silence():
     assert len(names(ids[:19])) == 19  # of so few rows nobody can tell
 
 
+@pytest.mark.parametrize("mark", ["?", "-", " . "])
+def test_a_mark_for_a_missing_number_makes_no_categories(mark):
+    grades = pa.table({"a": ["1", mark, "2", mark]})
+    with pytest.raises(InputError, match=r"row 2: 'a' is .*, expected a number as in the other"):
+        Encoder.fit(grades, leave_out=set(), one_hot=set(), path="rows.csv")
+    marks = pa.table({"a": [mark, "?", mark]})  # there is no number beside them
+    assert Encoder.fit(marks, leave_out=set(), one_hot=set(), path="rows.csv").names
+
+
 def test_text_among_many_texts_is_a_category():
     """One in five that is no number is no mistake; nor is what --one-hot names."""
-    texts = pa.table({"a": ["1", "2", "3", "4", "?"]})
+    texts = pa.table({"a": ["1", "2", "3", "4", "b"]})
     found = Encoder.fit(texts, leave_out=set(), one_hot=set(), path="rows.csv")
-    assert found.names == ["a=1", "a=2", "a=3", "a=4", "a=?"]
+    assert found.names == ["a=1", "a=2", "a=3", "a=4", "a=b"]
     odd = pa.table({"a": [str(i) for i in range(19)] + ["?"]})
     assert len(Encoder.fit(odd, leave_out=set(), one_hot={"a"}, path="rows.csv").names) == 20

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from pyarrow.csv import write_csv
+from pyarrow.csv import WriteOptions, write_csv
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
@@ -403,6 +403,41 @@ def test_a_list_has_no_two_columns_of_a_name(table, model, tmp_path):
         write_csv(TABLE.append_column(name, TABLE[name]), twice)
         with pytest.raises(InputError, match=f"column '{name}' comes more than once"):
             run(command[0], twice, *command[1:])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz"])
+def test_what_is_carried_along_stays_as_it_is_written(model, tmp_path, ending):
+    cells = {
+        "account": ["000047", "NA", " 7 ", ""],
+        "card": [f"1234567890123456{n}" for n in range(7046, 7050)],
+        "hex": ["0x002F", "1e5", "+49170000047", "1.470"],
+        "at": ["2024-01-01T00:00:00+02:00", "TRUE", "1,5", "01/02/03"],
+    }
+    table, path = TABLE, tmp_path / f"ids{ending}"
+    for name, values in cells.items():
+        table = table.append_column(name, [(values * N)[:N]])
+    delimiter = "\t" if ending == ".tsv" else ","
+    with pa.output_stream(path) as stream:  # compresses by the ending
+        write_csv(table, stream, WriteOptions(delimiter=delimiter))
+    carried = [each for name in (*cells, "amount") for each in ("--column", name)]
+    ranked = list(csv.DictReader(run("rank", path, "--model", model, *carried).splitlines()))
+    assert len(ranked) == N
+    for line in ranked:
+        for name, values in cells.items():
+            assert line[name] == values[(int(line["row"]) - 1) % 4]
+        assert float(line["amount"]) == AMOUNT[int(line["row"]) - 1]  # a feature, too
+
+
+def test_bytes_are_carried_along_if_they_are_text(model, tmp_path):
+    path = tmp_path / "tagged.parquet"
+    for kind in (pa.binary(), pa.large_binary(), pa.binary(3)):
+        tags = pa.array([b"abc"] * (N - 1) + [b"ab\xff"], kind)
+        table = TABLE.append_column("text", [pa.array([b"abc"] * N, kind)])
+        parquet.write_table(table.append_column("hash", [tags]), path)
+        first = run("rank", path, "--model", model, "--column", "text", "--top", 1).splitlines()[1]
+        assert first.endswith('"abc"')
+        with pytest.raises(InputError, match=r"column 'hash' is of type .*binary.*Leave it out"):
+            run("rank", path, "--model", model, "--column", "hash")
 
 
 def test_a_column_of_lists_is_not_carried_along(model, tmp_path):

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import PoissonRegressor
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression, PoissonRegressor, RidgeCV
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import scale
 
 from telic.errors import InputError
 from telic.optim import (
@@ -206,6 +208,39 @@ def test_the_objective_with_an_offset_is_that_of_its_definition(make_data, loss,
     assert found.objective == pytest.approx(least, rel=1e-12)
     for move in 1e-3 * np.random.default_rng(2).normal(size=(50, 16)):
         assert objective(found.coef + move[1:], found.intercept + move[0]) >= least - 1e-9
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.5])
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_an_automatic_grid_reaches_what_ridge_finds_in_any_unit(ratio, unit, scaled):
+    X, y = load_diabetes(return_X_y=True)
+    X = scale(X) if scaled else X
+    ridge = RidgeCV(alphas=np.logspace(-4, 4, 50), cv=5).fit(scale(X), y)
+    path = ElasticNetRegressorCV(l1_ratio=ratio, alphas=50).fit(X, unit * y)
+    assert path.scores_.mean(axis=-1).max() == pytest.approx(ridge.best_score_, abs=0.005)
+    assert path.alphas_[0, -1] < path.alpha_ < path.alphas_[0, 0]
+    # A grid's ends are where the penalty leaves little, and where it changes little.
+    ends = [
+        ElasticNetRegressor(alpha=alpha, l1_ratio=ratio, tol=1e-9)
+        .fit(X, unit * y)
+        .score(X, y * unit)
+        for alpha in path.alphas_[0, [0, -1]]
+    ]
+    assert ends[0] < 0.3
+    assert ends[1] == pytest.approx(LinearRegression().fit(X, y).score(X, y), abs=1e-3)
+
+
+def test_the_strongest_ridge_is_the_largest_curvature():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(60, 5)) * [1, 2, 3, 4, 9], rng.uniform(0.5, 2, 60)
+    problem = make_problem(X, X[:, 0], loss="squared", sample_weight=weights, fit_intercept=True)
+    centred = X - np.average(X, axis=0, weights=weights)
+    hessian = centred.T @ (weights[:, None] / weights.sum() * centred)
+    largest = np.linalg.eigvalsh(hessian)[-1]
+    assert problem.strongest_l2() == pytest.approx(largest, rel=1e-3)
+    flat = make_problem(np.ones((9, 2)), np.arange(9.0), loss="squared", fit_intercept=True)
+    assert flat.strongest_l2() == pytest.approx(0, abs=1e-12)
 
 
 def test_cross_validation_takes_the_offset_into_folds_and_scores(make_data):

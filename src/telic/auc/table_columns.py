@@ -40,6 +40,8 @@ ODD_SHARE = 0.1
 """A text column with no more than this share of its values unreadable as numbers is a mistake."""
 OWN_VALUES = 20
 """From so many rows on, a text column with another value in nearly each is of names or ids."""
+_MISSING = {"?", "-", "--", "–", "—", ".", "*"}
+"""What people write where a number is missing, beside an empty cell and NA."""
 _MARKED = re.compile(r"\s*[-+]?[$€£]?\s?\d+(,\d+)*(\.\d+)?\s?[%$€£]?\s*")
 """A number as people write it, such as 1,234 or 5 %."""
 _MONTH, _DAY = r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
@@ -93,7 +95,7 @@ def read_table(
             elif pa.types.is_string_view(field.type):
                 table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
     else:
-        delimiter = "\t" if ending == ".tsv" else separator_of(path)
+        delimiter = _delimiter_of(path)
         table = csv_table(
             path,
             parse_options=quoted_cells(delimiter),
@@ -123,6 +125,19 @@ def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
     return table
 
 
+def written_cells(path: str | Path, names: Sequence[str]) -> pa.Table:
+    """Return some columns of a CSV or TSV file, each cell a text as it is written: "007", "NA"."""
+    path = Path(path)
+    options = csv.ConvertOptions(
+        include_columns=names, column_types=dict.fromkeys(names, pa.string())
+    )
+    return csv_table(path, parse_options=quoted_cells(_delimiter_of(path)), convert_options=options)
+
+
+def _delimiter_of(path: Path) -> str:
+    return "\t" if ending_of(path) == ".tsv" else separator_of(path)
+
+
 def refuse_thousands(path: str | Path, names: Sequence[str]) -> None:
     """Raise InputError if a column of numbers holds one such as 1.200, which may be 1200 or 1.2.
 
@@ -131,10 +146,7 @@ def refuse_thousands(path: str | Path, names: Sequence[str]) -> None:
     path = Path(path)
     if not names or ending_of(path) != ".csv" or separator_of(path) != ";":
         return
-    options = csv.ConvertOptions(
-        include_columns=names, column_types=dict.fromkeys(names, pa.string())
-    )
-    written = csv_table(path, parse_options=quoted_cells(";"), convert_options=options)
+    written = written_cells(path, names)
     for name in names:
         if (odd := parted_by_points(written[name])).any():
             row = int(np.argmax(odd))
@@ -323,7 +335,8 @@ def _no_odd_text(column: pa.ChunkedArray, values: list[str], name: str, path: st
     """Refuse a column of numbers that a few cells of text, or marks, turned into categories."""
     odd = {value for value in values if not reads_as_number(value)}
     marked = all(_MARKED.fullmatch(value) for value in odd)
-    if odd and (marked or len(odd) <= ODD_SHARE * len(values)):
+    missing = {value.strip().lower() for value in odd} <= _MISSING and len(odd) < len(values)
+    if odd and (marked or missing or len(odd) <= ODD_SHARE * len(values)):
         cells = column.to_pylist()
         row = next(row for row, value in enumerate(cells) if value in odd)
         wanted = "as in the other rows. Mend or drop the row"

@@ -87,8 +87,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
             If no `pos_label` was given and the larger label is the majority's, or if nothing can
             be ranked.
         """
-        expect_at_least(0, tol=getattr(self, "tol", 0))
-        expect_whole(1, max_iter=getattr(self, "max_iter", 1))
+        self._check_ends()
         X, y = self._checked(X, y)
         X, y, weight = _weighted(X, np.asarray(y), sample_weight)
         positive = self._classes(y)
@@ -185,6 +184,11 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         check_values(checked if isinstance(y, str) else checked[0])
         return checked
 
+    def _check_ends(self) -> None:
+        """Raise InputError if what ends a fit is out of range."""
+        expect_at_least(0, tol=getattr(self, "tol", 0))
+        expect_whole(1, max_iter=getattr(self, "max_iter", 1))
+
     def _classes(self, y: np.ndarray) -> np.ndarray:
         """Set classes_ and return which rows are positive."""
         check_classification_targets(y)
@@ -203,8 +207,17 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         if self.pos_label is not None:
             found = np.array(equal_to(self.pos_label, classes.tolist()))
             if not found.any():
+                encoded = (
+                    ""
+                    if classes.tolist() != [0, 1]
+                    else (
+                        " If some tool of scikit-learn has encoded yours, fit it on "
+                        f"y == {self.pos_label!r} without a pos_label."
+                    )
+                )
                 raise InputError(
                     f"pos_label: {self.pos_label!r} is none of the labels {classes.tolist()}."
+                    + encoded
                 )
             classes = np.concatenate([classes[~found], classes[found]])
         self.classes_ = classes

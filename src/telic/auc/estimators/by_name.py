@@ -156,6 +156,8 @@ class AUCClassifier(LinearAUC):
         if not isinstance(options, Mapping):
             raise InputError(f"solver_options is {options!r}, expected a dict of parameters.")
         options = dict(options)
+        if own := sorted({"threshold", "pos_label"} & options.keys()):
+            raise InputError(f"solver_options: {own[0]!r} is a parameter of AUCClassifier itself.")
         if name not in WITHOUT_BETA:
             options.setdefault("beta", self.beta)
         if net:
@@ -166,5 +168,9 @@ class AUCClassifier(LinearAUC):
             model = SOLVERS[name](**options)
         except TypeError as error:
             raise InputError(f"solver_options for {name!r}: {error}.") from None
+        try:
+            model._check_ends()
+        except InputError as error:
+            raise InputError(f"solver_options for {name!r}: {error}") from None
         self.solver_ = name
         return model._solve(X, positive, weight, callback)

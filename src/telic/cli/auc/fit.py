@@ -212,12 +212,8 @@ def rank(
             present = f"; there are {', '.join(source.column_names[:MOST_NAMED])}" if source else ""
             raise InputError(f"{table}: no column {name!r} to carry along{present}.")
         refuse_repeated(table, source.column_names, [name])
-        if pa.types.is_nested(source[name].type):
-            raise InputError(
-                f"{table}: column {name!r} is of type {source[name].type}, which a list in CSV "
-                "does not hold. Leave it out."
-            )
-        columns[name] = source[name].take(pa.array(order))
+    carried = _carried(table, source, column) if column else {}
+    columns |= {name: cells.take(pa.array(order)) for name, cells in carried.items()}
     ranked = pa.table(columns)
     if output is None:
         csv.write_csv(ranked, sys.stdout.buffer)
@@ -225,6 +221,33 @@ def rank(
         with atomic_path(output) as temporary:
             csv.write_csv(ranked, str(temporary))
         typer.echo(f"{output}: {order.size:,} rows", err=True)
+
+
+def _carried(table: Path, source: Any, names: list[str]) -> dict[str, Any]:
+    """Return the columns to copy: of a text file every cell as it is written, such as "0047"."""
+    import pyarrow as pa
+
+    from telic.auc.table_columns import written_cells
+    from telic.data.csv_files import ending_of
+
+    if ending_of(table) != ".parquet":
+        source = written_cells(table, names)
+    found = {}
+    for name in names:
+        found[name] = cells = source[name]
+        try:
+            if pa.types.is_nested(cells.type):
+                raise pa.ArrowInvalid
+            if pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type):
+                found[name] = cells.cast(pa.string())  # some write texts so
+            elif pa.types.is_fixed_size_binary(cells.type):
+                found[name] = cells.cast(pa.binary()).cast(pa.string())
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"{table}: column {name!r} is of type {cells.type}, which a list in CSV "
+                "does not hold. Leave it out."
+            ) from None
+    return found
 
 
 @app.command()

@@ -166,9 +166,11 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
     l1_ratio : float or list of float
         One share of ℓ₁, or several to choose from.
     alphas : int or array
-        Length of the grid from the strongest useful penalty down to `eps` times it, or the grid.
+        Length of the grid, from the strongest useful penalty to one that is weak, or the grid.
     eps : float
-        Weakest alpha of an automatic grid, relative to the strongest.
+        How weak that is: its ℓ₁ part at most `eps` times that which leaves no feature, its ℓ₂
+        part at most `eps`² times that which shrinks each to about a tenth. (scikit-learn's grids
+        look at the first alone, so how weak the second gets depends on the unit of y.)
     loss, groups, positive, fit_intercept, solver, tol, max_iter, random_state
         As in `ElasticNetRegressor`.
     cv : int, splitter or None
@@ -193,7 +195,7 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = ElasticNetRegressorCV(alphas=20).fit(X, y)
     >>> round(model.score(X, y), 2)
-    0.45
+    0.52
     """
 
     def __init__(
@@ -236,8 +238,9 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         weights = example_weights(None, y, sample_weight)
 
         def alphas_of(problems: list[Problem], ratio: float) -> np.ndarray:
-            # A ridge alone leaves features in use at any alpha.
-            return grid(self.alphas, self.eps, problems[0].strongest_l1() / max(ratio, 1e-3))
+            if not _is_length(self.alphas):
+                return given_grid(self.alphas)
+            return np.geomspace(*_ends(problems[0], ratio, self.eps), self.alphas)
 
         def fitted(results: Sequence[Any], _: Any) -> ElasticNetRegressor:
             model = ElasticNetRegressor(loss=self.loss)
@@ -372,13 +375,21 @@ class ElasticNetClassifierCV(_PathCV, ElasticNetClassifier):
         ], classes
 
 
-def grid(alphas: Any, eps: float, largest: float) -> np.ndarray:
-    """Return a decreasing grid of penalties: as given, or geometric from the largest down."""
-    if _is_length(alphas):
-        if not isinstance(eps, Real) or not 0 < eps < 1:
-            raise InputError(f"alphas is {alphas!r} and eps {eps!r}: expected >= 1 and in (0, 1).")
-        largest = largest if largest > 0 else 1.0
-        return np.geomspace(largest, largest * eps, alphas)
+def _ends(problem: Problem, ratio: float, eps: float) -> tuple[float, float]:
+    """Return the strongest and the weakest alpha of an automatic grid."""
+    if not isinstance(eps, Real) or not 0 < eps < 1:
+        raise InputError(f"eps is {eps!r}, expected a number between 0 and 1.")
+    strong = [np.inf, np.inf]  # by the ℓ₁ part, and by the ℓ₂ part
+    if ratio > 0:
+        strong[0] = problem.strongest_l1() / max(ratio, 1e-3)
+    if ratio < 1:
+        strong[1] = 10 * problem.strongest_l2() / (1 - ratio)
+    largest, smallest = strong[int(ratio == 0)], min(strong[0] * eps, strong[1] * eps**2)
+    return (largest, smallest) if 0 < smallest <= largest else (1.0, eps)  # nothing to learn
+
+
+def given_grid(alphas: Any) -> np.ndarray:
+    """Return penalties that are given, in falling order."""
     values = np.sort(_numbers(alphas))[::-1]
     if values.size == 0 or values[-1] < 0 or not np.isfinite(values).all():
         raise InputError(f"alphas is {alphas!r}, expected a length >= 1 or numbers >= 0.")

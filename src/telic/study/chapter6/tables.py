@@ -244,8 +244,7 @@ def snooping_table(counted: Found) -> Table:
         "Planted snooping in queues of equal length, without and with de facto specialties",
         {"snooping": "", **CAUGHT},
         caught_rows(_kinds(counted)),
-        note=f"{BY_CHANCE} Nobody works in a team here, so that hardly anything tells care from "
-        "snooping.",
+        note=f"{BY_CHANCE} Nobody works in a team here, so that little tells care from snooping.",
     )
 
 
