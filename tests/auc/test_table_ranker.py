@@ -408,6 +408,16 @@ def test_a_mark_for_a_missing_number_makes_no_categories(mark):
     assert Encoder.fit(marks, leave_out=set(), one_hot=set(), path="rows.csv").names
 
 
+def test_columns_that_repeat_are_named_where_they_count(tmp_path):
+    rows = [pa.array([1.0, 2.0]), pa.array([3.0, 4.0]), pa.array([5.0, 6.0])]
+    parquet.write_table(pa.Table.from_arrays(rows, ["a", "b", "a"]), tmp_path / "twice.parquet")
+    table = read_table(tmp_path / "twice.parquet")
+    with pytest.raises(InputError, match="column 'a' comes more than once"):
+        Encoder.fit(table, leave_out={"b"}, one_hot=set(), path="twice.parquet")
+    found = Encoder.fit(table, leave_out={"a"}, one_hot=set(), path="twice.parquet")
+    assert found.apply(table, "twice.parquet").tolist() == [[3.0], [4.0]]
+
+
 def test_text_among_many_texts_is_a_category():
     """One in five that is no number is no mistake; nor is what --one-hot names."""
     texts = pa.table({"a": ["1", "2", "3", "4", "b"]})

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from telic import cli, serve, simulate
 from telic.completion import Completer
@@ -92,3 +93,12 @@ def test_a_demo_of_phones_says_where_two_of_them_are(monkeypatch, capfd, tmp_pat
     page = (tmp_path / "phones.html").read_text(encoding="utf-8")
     assert "SIMULATED people and phones" in page
     assert "Two phones side by side: add /phones to the address." in " ".join(err.split())
+
+
+def test_a_file_is_no_folder_to_write_to(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    result = CliRunner().invoke(
+        cli.app, ["demo", "--no-serve", "--out", str(tmp_path / "notes.txt")]
+    )
+    assert "notes.txt: is a file, expected a folder" in str(result.exception)
+    assert (tmp_path / "notes.txt").read_text() == "mine"

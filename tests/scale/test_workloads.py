@@ -1034,6 +1034,34 @@ def test_a_job_over_rows_goes_on_with_more_or_fewer_slots(tmp_path):
             job(executor=Local(threads=1, memory="1GiB", piece="1MiB"), out=tmp_path / name)
 
 
+def test_a_file_that_was_refused_can_be_mended_and_fitted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = [float(n % 3) for n in range(200)]
+    label = [n % 5 == 0 for n in range(200)]
+
+    def fitted(column):
+        pq.write_table(pa.table({"f": column, "y": label}), "rows.parquet")
+        options = ["--label", "y", "--model", "m", "--memory", "600MiB", "--beta", "0.01"]
+        return CliRunner().invoke(app, ["auc", "fit", "rows.parquet", *options])
+
+    refused = fitted([None, *values[1:]])
+    assert "row 1, column 'f'" in str(refused.exception)
+    assert not Path("m.job").exists()
+    assert fitted(values).exception is None
+
+
+def test_a_folder_of_another_job_is_named_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = {"f": [float(n % 3) for n in range(200)], "y": [n % 5 == 0 for n in range(200)]}
+    pq.write_table(pa.table(rows), "rows.parquet")
+    for beta in ("0.01", "0.1"):
+        options = ["--label", "y", "--model", f"m{beta}", "--memory", "600MiB", "--work", "work"]
+        found = CliRunner().invoke(
+            app, ["auc", "fit", "rows.parquet", *options, "--beta", beta, "--solver", "cg"]
+        )
+    assert str(found.exception).startswith(f"{tmp_path}/work: holds results of another job")
+
+
 def test_a_disk_that_is_full_at_the_end_costs_no_pieces(here, monkeypatch):
     design_files(here, 100)
     save = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))

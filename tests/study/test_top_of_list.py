@@ -57,3 +57,10 @@ def test_a_missing_set_is_named_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(top_of_list, "measured", lambda *_, **__: pytest.fail("the work began"))
     with pytest.raises(InputError, match=r"mammography\.npz not found"):
         top_of_list.study(Steps(), data=tmp_path)
+
+
+def test_a_third_without_a_positive_is_refused_before_any_fit(monkeypatch):
+    monkeypatch.setattr(top_of_list, "labelled_set", made_up)
+    monkeypatch.setattr(top_of_list, "CASES", {"rare": ("made-up", 3)})  # a class that none is of
+    with pytest.raises(InputError, match=r"rare: a third of 300 rows holds no positive\. Raise"):
+        top_of_list.measured(case="rare", data=None, rows=300, resamples=20, seed=0)

@@ -85,7 +85,7 @@ def read_table(
         )
     if ending == ".parquet":
         try:
-            table = parquet.read_table(path)
+            table = parquet.ParquetFile(path).read()  # names may repeat where nobody needs them
         except (pa.ArrowInvalid, ValueError, OSError) as error:
             raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]}).") from None
         for place, field in enumerate(table.schema):  # texts, as pandas and Polars write them

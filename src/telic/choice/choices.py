@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import refuse_masked
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Choices:
 
     def __post_init__(self) -> None:
         for name in ("x", "offset"):
+            refuse_masked(name, getattr(self, name))
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
         for name in ("start", "chosen"):
             object.__setattr__(self, name, positions(name, getattr(self, name)))
@@ -153,6 +155,7 @@ def positions(name: str, values: ArrayLike, dtype: type = np.int64) -> np.ndarra
         If they are no whole numbers, as 0.9 would become 0, or too large for the type: in 32 bits,
         2**32 would become 0.
     """
+    refuse_masked(name, values)
     given = np.asarray(values)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise InputError(
@@ -178,6 +181,7 @@ def row_a_group(name: str, rows: ArrayLike, shape: tuple[int, int]) -> np.ndarra
     InputError
         If they have another shape, or a number is not finite.
     """
+    refuse_masked(name, rows)
     given = np.asarray(rows, float)
     try:
         found = np.broadcast_to(given, shape)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from telic.choice.choices import Choices, ascends, positions
 from telic.errors import InputError
+from telic.evaluate.checked_numbers import refuse_masked
 from telic.kernels import kernel
 
 
@@ -104,6 +105,7 @@ class FactoredChoices:
             for name in names:
                 object.__setattr__(self, name, positions(name, getattr(self, name), dtype))
         for name in ("offset", "context_value", "shared_value"):
+            refuse_masked(name, getattr(self, name))
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
         # The rows and the chosen ones are checked where every conditional logit is.
         Choices(np.empty((len(self.outcome), 0)), self.offset, self.start, self.chosen)

@@ -12,6 +12,7 @@ import typer
 from telic.cli.completion.evaluate import tell
 from telic.cli.completion.options import Json, Seed
 from telic.cli.progress import console, steps
+from telic.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +60,8 @@ def demo(
         names, measured, options = ("log.parquet", "model", "report.html"), _typists, {}
         total = 3 + 2 * len(NAMES) + 2 * SEEDS
     began = time.perf_counter()
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file, expected a folder.")
     out.mkdir(parents=True, exist_ok=True)
     for name, kind in zip(names, ("composition log", KIND, "page"), strict=True):
         check_output(out / name, kind=kind, overwrite=overwrite)

@@ -31,6 +31,12 @@ JOB = "job.json"
 """In a job's folder: whose results it holds."""
 TOLD_BY_REPR = str, bytes, int, float, complex, type(None), range, slice, np.generic, PurePath
 """What a repr tells all of."""
+
+
+class AnotherJobError(InputError):
+    """A folder holds the results of another job."""
+
+
 PIECES = "a command's pieces"
 """The mark of a folder that a command made for its jobs."""
 
@@ -60,12 +66,21 @@ def working_folder(out: str | Path, given: str | Path | None) -> Iterator[Place]
     with _alone_in(folder):
         try:
             yield folder
+        except AnotherJobError as error:  # of a folder in this one, which alone is known outside
+            raise InputError(f"{folder}: {error.args[0].partition(': ')[2]}") from None
         except BaseException:
-            if new and [each.name for each in folder.iterdir()] == [JOB]:
+            if new and _holds_marks_alone(folder):
                 remove(folder)
             raise
         if given is None:
             remove(folder)
+
+
+def _holds_marks_alone(folder: Place) -> bool:
+    """Whether no piece was made: there are only notes of whose results would lie where."""
+    if not isinstance(folder, Path):
+        return [each.name for each in folder.iterdir()] == [JOB]
+    return all(each.name == JOB for each in folder.rglob("*") if not each.is_dir())
 
 
 @contextmanager
@@ -227,7 +242,7 @@ def open_folder(folder: Place, job: str, function: str, pieces: int = 0) -> None
         if held.exists():
             said = json.loads(fetched(held).read_text(encoding="utf-8"))
             if said.get("job") != job:
-                raise InputError(
+                raise AnotherJobError(
                     f"{folder}: holds results of another job ({said.get('function')}, with other "
                     "data, settings or version of telic). Choose another folder, or remove it."
                 )

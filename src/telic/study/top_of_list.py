@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from telic.auc import ConjugateGradientAUC, PairwiseAUC
 from telic.auc.feature_scaling import Scaling
 from telic.data.data_sets import labelled_set
+from telic.errors import InputError
 from telic.evaluate.average_precision import average_precision, precision_at
 from telic.evaluate.classification import partial_auc, roc_auc
 from telic.evaluate.resampled_intervals import Measure, resampled
@@ -82,7 +83,9 @@ def measured(
     X, y, classes = labelled_set(file, data)
     positive = y > 0 if positive_class is None else np.asarray(classes) == positive_class
     order = np.random.default_rng(seed).permutation(len(positive))[:rows]
-    fit, choose, test = (order[part::3] for part in range(3))
+    fit, choose, test = parts = [order[part::3] for part in range(3)]
+    if min(positive[part].sum() for part in parts) == 0:
+        raise InputError(f"{case}: a third of {rows:,} rows holds no positive. Raise --rows.")
     if X.shape[1] <= 1000:
         X = X.toarray()
     scaling = Scaling.fit(X[fit], "unit" if sparse.issparse(X) else "standard")
