@@ -599,3 +599,10 @@ def test_sparse_rows_become_dense_a_block_of_64_megabytes_at_a_time(shape, sizes
     assert all(block.size <= 2**23 or len(block) == 1 for block in blocks)
     if shape[1]:
         assert (blocks[0][0, 0], blocks[-1][-1, 0]) == (1.0, 2.0)
+
+
+def test_labels_in_one_column_are_scored_as_they_are_fitted():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0.5, 1, 0)
+    model = ExactAUC().fit(X, y)
+    assert model.score(X, y[:, None]) == model.score(X, pd.DataFrame(y)) == model.score(X, y)

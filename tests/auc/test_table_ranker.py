@@ -425,3 +425,13 @@ def test_text_among_many_texts_is_a_category():
     assert found.names == ["a=1", "a=2", "a=3", "a=4", "a=b"]
     odd = pa.table({"a": [str(i) for i in range(19)] + ["?"]})
     assert len(Encoder.fit(odd, leave_out=set(), one_hot={"a"}, path="rows.csv").names) == 20
+
+
+def test_nothing_is_searched_for_a_solver_without_beta():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    rows, told = Labelled(X, X[:, 0] > 1, None, "tall", ["height", "width"]), []
+    for solver, times in (("solam", 0), ("spam", 9)):
+        beta = search_beta(rows, scaling="standard", solver=solver, progress=told.append)
+        assert (beta == 0) == (times == 0)
+        assert len(told) >= times
+    assert len(told) >= 9

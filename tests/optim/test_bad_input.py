@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold
 
 from telic.errors import InputError
 from telic.optim import (
@@ -362,6 +363,10 @@ def test_numbers_under_a_mask_are_never_used(make_data):
         ({"random_state": "a"}, "random_state is 'a', expected a whole number >= 0"),
         ({"random_state": -1}, "random_state is -1, expected a whole number >= 0"),
         ({"cv": [1]}, r"cv is \[1\], expected a number of folds"),
+        ({"cv": [([0, 1], [99])]}, r"cv is .*99.*, expected a number of folds"),
+        ({"cv": []}, "cv gives no fold"),
+        ({"cv": GroupKFold(2)}, "cv: GroupKFold needs groups of rows. Give its folds themselves"),
+        ({"scoring": ["r2"]}, r"scoring is \['r2'\], expected one name or one function"),
     ],
 )
 def test_settings_that_are_not_used_are_checked_too(make_data, model, options, message):

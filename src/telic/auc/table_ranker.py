@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from telic.auc.drawn_rows import Matrix
-from telic.auc.estimators.by_name import AUCClassifier
+from telic.auc.estimators.by_name import WITHOUT_BETA, AUCClassifier
 from telic.auc.feature_scaling import Scaling
 from telic.auc.table_columns import Encoder, read_table, refuse_thousands
 from telic.auc.table_labels import choose_positive, read_labels
@@ -313,8 +313,8 @@ def search_beta(
 
     The values are 1e-7 … 10 and, as long as none beats the largest, ten times as much, at most 1e9:
     columns of large numbers need a large ridge weight. As long as the smallest beats all others, a
-    tenth of it is tried, at least 1e-12. Of values as good, the smallest wins. Folds run where
-    `joblib.parallel_config` says.
+    tenth of it is tried, at least 1e-12. Of values as good, the smallest wins; of a solver that has
+    no beta it is 0. Folds run where `joblib.parallel_config` says.
 
     Examples
     --------
@@ -323,6 +323,8 @@ def search_beta(
     >>> search_beta(rows, scaling="standard")
     1e-07
     """
+    if parameters.get("solver") in WITHOUT_BETA:
+        return 0.0
     X = Scaling.fit(rows.X, scaling).apply(rows.X)
     fewest = int(min(rows.positive.sum(), (~rows.positive).sum()))
     if fewest < 2:

@@ -246,7 +246,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
     def score(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC on the given rows (not the accuracy)."""
         refuse_masked("y", y)
-        y = np.asarray(y)
+        y = np.ravel(y) if np.ndim(y) == 2 and np.shape(y)[1] == 1 else np.asarray(y)
         try:
             unknown = np.setdiff1d(y, self.classes_)
         except TypeError:  # np.unique sorts them

@@ -67,14 +67,9 @@ class _PathCV(Linear):
         problems, classes = self._problems(X, y, weights, offset)
         grids = [alphas_of(problems, ratio) for ratio in ratios]
         own_threads(self.n_jobs)  # refuses what is no number
-        cv = check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier))
-        try:
-            splits = [(train, test) for train, test in cv.split(X, y)]
-        except TypeError:
-            raise InputError(
-                f"cv is {self.cv!r}, expected a number of folds, a splitter, or pairs of rows to "
-                "train and to test on."
-            ) from None
+        splits = self._splits(X, y)
+        if self.scoring is not None and not isinstance(self.scoring, str | Callable):
+            raise InputError(f"scoring is {self.scoring!r}, expected one name or one function.")
         scorer = check_scoring(self, scoring=self.scoring)
         options: dict[str, Any] = {
             "method": self.solver,
@@ -84,6 +79,8 @@ class _PathCV(Linear):
         }
 
         def one_fold(number: int, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+            if (train_weights := weights[train]).any():
+                train = train[train_weights > 0]  # what has no weight is no row of a class
             known: Any = None if offset is None else offset[train]
             try:
                 if np.ndim(known) == 2 and np.unique(y[train]).size < np.unique(y).size:
@@ -125,6 +122,28 @@ class _PathCV(Linear):
         penalties = self._penalties(self.l1_ratio_, grids[r][: k + 1])
         results = [list(_path(problem, penalties, options))[-1] for problem in problems]
         return results, classes, (r, k), np.array(grids)
+
+    def _splits(self, X: Any, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the rows to train and to test on, of each fold."""
+        cv = check_cv(self.cv, y, classifier=isinstance(self, ElasticNetClassifier))
+        every = np.arange(len(y))
+        try:
+            splits = [(every[train], every[test]) for train, test in cv.split(X, y)]
+        except (TypeError, IndexError):
+            raise InputError(
+                f"cv is {self.cv!r}, expected a number of folds, a splitter, or pairs of rows to "
+                "train and to test on."
+            ) from None
+        except ValueError as error:
+            if "groups" not in str(error):
+                raise
+            raise InputError(
+                f"cv: {type(self.cv).__name__} needs groups of rows. Give its folds themselves: "
+                "cv=list(splitter.split(X, y, groups))."
+            ) from None
+        if not splits:
+            raise InputError("cv gives no fold. Name a number of folds, or a splitter.")
+        return splits
 
     def _penalties(self, ratio: float, grid: np.ndarray) -> list[Penalty]:
         pairs = [(a * ratio, a * (1.0 - ratio)) for a in grid]

@@ -149,7 +149,7 @@ class ElasticNetRegressor(RegressorMixin, Linear):
         if not isinstance(loss, LogLink):
             return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
         scores = self._scores(X)
-        y = as_vector("y", y, scores.size)
+        y = as_vector("y", np.ravel(y) if np.shape(y) == (scores.size, 1) else y, scores.size)
         weights = example_weights(None, y, sample_weight)
         known = np.zeros_like(y) if offset is None else as_vector("offset", offset, y.size)
         with np.errstate(divide="ignore", invalid="ignore"):
