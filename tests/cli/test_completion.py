@@ -247,8 +247,8 @@ def test_a_folder_that_is_not_there_is_named_before_any_work(
 def test_what_the_system_refuses_is_one_line(telic, tmp_path):
     file = tmp_path / "file"
     file.touch()
-    code, _, err = telic("demo", "--no-serve", "--out", file)
-    assert (code, err) == (2, f"telic: {file}: File exists.\n")
+    code, _, err = telic("demo", "--no-serve", "--out", file / "demo")
+    assert (code, err) == (2, f"telic: {file / 'demo'}: Not a directory.\n")
 
 
 @pytest.mark.slow  # a minute each

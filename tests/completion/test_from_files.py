@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telic.completion import PAPER, Completer, PrefixIndex, fit_files, fold
+from telic.completion import PAPER, Completer, PrefixIndex, Replay, fit_files, fold
 from telic.completion.engine.payloads import Records
 from telic.completion.fit import static_box
 from telic.completion.fit.from_files import _records_by_text
@@ -22,6 +22,7 @@ from telic.completion.fit.merged_phrases import UNSHOWN, Gathered, HeldOut
 from telic.completion.fit.sources import as_catalogue
 from telic.completion.fit.static_box import _relevance
 from telic.completion.learning.relevance import WINDOW
+from telic.data.compositions import read_compositions
 from telic.data.contracts import SIMULATED
 from telic.data.phrases import PhraseList
 from telic.data.queries import QueryLog
@@ -382,6 +383,62 @@ def test_a_composition_log_is_fitted_as_ever_and_a_list_joins_it(composed, write
     assert found["new york times"] is None
 
 
+def test_the_heaviest_row_gives_the_payload_beside_a_composition_log_too(composed, write):
+    rows = "title,views,id\nnew york,1,light\nnew york,90,heavy\nnew delhi,3,\n"
+    box = fit_files(composed, write("titles.csv", rows), min_users=1, duplicates="add")
+    assert {s.text: s.id for s in box.suggest("new y")}["new york"] == "heavy"
+    assert UNSHOWN in box.found
+
+
+def test_users_whom_a_query_log_alone_names_keep_their_history(composed, write):
+    log = write("log.csv", "query,at,user\nzoo,2020-01-02,ida\nzebra,2020-01-01,ida\n")
+    box = fit_files(composed, log)
+    assert box.users["ida"].history == {"zoo": 1.0, "zebra": 1.0}
+    assert box.users["ida"].previous == "zoo"
+    np.testing.assert_array_equal(box.users["ida"].weights, box.everyone)
+    assert texts(box.suggest("z", user="ida")) == ["zebra", "zoo"]
+    assert box.suggest("z") == []
+
+
+def test_a_relevance_that_is_none_is_named(composed):
+    with pytest.raises(InputError, match="relevance is 'mcp', expected one of mpc, personal"):
+        fit_files(composed, min_users=1, relevance="mcp")
+    with pytest.raises(InputError, match="lists is 'onw', expected one of own, shown"):
+        Replay(read_compositions(composed), min_users=1).over("onw")
+
+
+def test_no_replay_mixes_the_queries_of_tenants(make_table, tmp_path):
+    table = make_table(users=3, compositions=12)
+    of = pa.array(["a", "b"] * (len(table) // 2))
+    pq.write_table(table.append_column("tenant", of), tmp_path / "log.parquet")
+    with pytest.raises(InputError, match="a log names tenants, whose queries a model"):
+        Replay(read_compositions(tmp_path / "log.parquet"), min_users=1)
+
+
+@pytest.mark.parametrize("role", ["category", "brand", "id", "payload", "language"])
+def test_what_a_query_log_has_no_use_for_takes_no_column_away(write, role):
+    titles = write("titles.csv", "title,user\nTea,7\n")
+    log = write("log.csv", "query,at,user\nmy secret,2026-01-01,u1\ntea,2026-01-02,u2\n")
+    box = fit_files(titles, log, columns={role: "user"})
+    assert box.suggest("my") == []
+    assert texts(box.suggest("my", user="u1")) == ["my secret"]
+    assert set(box.users) == {"u1", "u2"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"user": "query"}, "whose phrase is 'query': --column user=query takes it away"),
+        ({"user": "at"}, "whose at is 'at': --column user=at takes it away"),
+        ({"phrase": "user"}, "whose user is 'user': --column phrase=user takes it away"),
+    ],
+)
+def test_what_takes_a_column_away_that_a_log_needs_is_named(write, columns, message):
+    log = write("log.csv", "query,at,user\ntea,2026-01-01,u1\n")
+    with pytest.raises(InputError, match=message):
+        fit_files(log, columns=columns)
+
+
 def test_a_short_composition_log_is_a_query_log_and_that_is_said(make_table, tmp_path):
     file = tmp_path / "log.parquet"
     table = make_table(users=3, compositions=4)
@@ -568,7 +625,7 @@ def test_users_of_a_tenants_composition_log_are_known_as_the_service_asks_for_th
     assert "new pub" in fit_files(logs["shop"], earlier).users[f"shop:{name}"].history
 
 
-def test_phrases_that_weigh_nothing_beside_a_composition_log_are_not_taken_for_one(
+def test_phrases_that_weigh_nothing_are_suggested_beside_a_composition_log_too(
     make_table, tmp_path
 ):
     log, titles = tmp_path / "log.parquet", tmp_path / "titles.csv"
@@ -577,6 +634,8 @@ def test_phrases_that_weigh_nothing_beside_a_composition_log_are_not_taken_for_o
     box = fit_files(log, titles)
     assert "new york" in {each.text for each in box.suggest("new", where={"language": "en"})}
     assert "new york" not in {each.text for each in box.suggest("new", where={"language": "de"})}
+    assert texts(box.suggest("newr", where={"language": "en"}))[0] == "newry"
+    assert texts(box.suggest("neu"))[0] == "neu-ulm"
 
 
 def test_what_a_list_gives_twice_counts_beside_a_composition_log_as_without_one(

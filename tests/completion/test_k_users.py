@@ -450,7 +450,7 @@ def test_a_history_is_spelled_as_the_tenants_own_phrase_is(tmp_path):
 
 
 def test_what_takes_no_tenants_refuses_a_log_that_has_them(two_tenants):
-    with pytest.raises(InputError, match="Give each tenant's own log"):
+    with pytest.raises(InputError, match="and give each tenant's own rows"):
         joined_logs(read_sources([two_tenants]).logs)
 
 

@@ -174,6 +174,24 @@ def joined_group(
     return [value for value in numbers if value is not None], np.concatenate(parts)
 
 
+def only_tenant(logs: Sequence[QueryLog | CompositionLog]) -> str | None:
+    """Return the one tenant of logs, None if they name none.
+
+    Raises
+    ------
+    InputError
+        If there are several, or some rows are nobody's: a model would mix their queries.
+    """
+    tenants, place = joined_group(logs, "tenant")
+    if len(tenants) > 1 or (tenants and place.min() < 0):
+        raise InputError(
+            "a log names tenants, whose queries a model of a composition log would mix. "
+            "Fit each tenant's own compositions (telic completion export-log --tenant "
+            "NAME), or leave the column 'tenant' out."
+        )
+    return tenants[0] if tenants else None
+
+
 def _with_past(
     past: pa.ChunkedArray, numbers: dict, query: np.ndarray, at: np.ndarray, user: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -48,6 +48,7 @@ LEAST_LETTERS = 5
 _NOT_OF = {
     "list": {"user", "network", "past"},
     "queries": {"id", "payload", "url", "language", "category"},
+    "compositions": set(),
 }
 """Roles that a kind of file has no use for."""
 _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
@@ -156,15 +157,35 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
         lower.setdefault(name.lower(), []).append(name)
     for called, kind, tell, roles in _KNOWN:
         if all(column in lower for column in tell):
-            found = {}
+            found, taken = {}, _taken(named, kind)
             for role, column in roles.items():
                 # A user's column that is called otherwise says who searched all the same.
                 known = [column] if column in lower else USUAL[role]
-                fits = [n for each in known for n in lower.get(each, ()) if n not in named.values()]
+                every = [name for each in known for name in lower.get(each, ())]
+                fits = [name for name in every if name not in taken]
                 if fits and role not in named:
                     found[role] = _only(pieces, role, fits)
+                elif every and role not in named:
+                    other = next(role for role, name in named.items() if name in every)
+                    raise InputError(
+                        f"{pieces.path}: is of the kind {called}, whose {role} is {every[0]!r}: "
+                        f"--column {other}={every[0]} takes it away. Name another column for the "
+                        f"{other}, or for the {role} too: --column {role}=NAME."
+                    )
             return _shape(called, kind, found | named, names)
     return _by_usual_names(pieces, names, named)
+
+
+def _taken(named: Mapping[str, str], kind: Kind) -> set[str]:
+    """Return the columns that play a named role in a file of a kind.
+
+    What a query log has no use for, such as a context, must not take its users' column away.
+    """
+    return {
+        column
+        for role, column in named.items()
+        if role not in _NOT_OF[kind] and (role in USUAL or kind == "list")
+    }
 
 
 def _role_meant(name: str) -> str | None:
@@ -209,8 +230,10 @@ def _shape(called: str, kind: Kind, roles: dict[str, str], names: Sequence[str])
 
 def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str]) -> Shape:
     roles = dict(named)
+    times = [n for n in names if n.lower() in USUAL["at"] and n not in named.values()]
+    taken = _taken(named, "queries" if times or "at" in named else "list")
     for role, usual in USUAL.items():
-        fits = [n for n in dict.fromkeys(names) if n.lower() in usual and n not in named.values()]
+        fits = [n for n in dict.fromkeys(names) if n.lower() in usual and n not in taken]
         if role not in roles and fits:
             roles[role] = _only(pieces, role, fits)
     if "phrase" not in roles:

@@ -21,6 +21,7 @@ from telic.cli.completion.options import (
     replay_of,
 )
 from telic.cli.console import Overwrite, print_json, show
+from telic.cli.options import refuse_given
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def evaluate(
+    context: typer.Context,
     log: Log,
     queries: Queries = None,
     relevance: Annotated[
@@ -62,9 +64,12 @@ def evaluate(
     from telic.completion.evaluation.report import apps_summary, feedback_summary
     from telic.data import check_output
 
+    if model == "adaqac":
+        refuse_given(context, ["window"], "without --model appaware")
     if model not in ("adaqac", "appaware"):
         raise InputError(f"--model is {model!r}, expected adaqac or appaware.")
-    names, chosen, sizes = relevances_of(relevance), protocols_of(protocol), candidates or [10]
+    names, chosen = relevances_of(relevance), protocols_of(protocol)
+    sizes = list(dict.fromkeys(candidates or [10]))
     for n in sizes:
         if not 1 <= n <= 200:
             raise InputError(f"--candidates is {n}, expected 1 to 200.")

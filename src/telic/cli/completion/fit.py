@@ -167,6 +167,8 @@ def fit(
         refuse_given(context, (*learning, "candidates", "duplicates"), "beside --signals")
     else:
         refuse_given(context, ["session_gap"], "without --signals")
+        if not (model or "").startswith("appaware"):
+            refuse_given(context, ["window"], "without --signals or a model of apps")
     if not holds_compositions(files):
         refuse_given(context, (*learning, "window"), "without a composition log")
     elif chosen == (PAPER,) and signals is None:

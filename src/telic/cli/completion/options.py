@@ -110,4 +110,4 @@ def relevances_of(names: list[str] | None) -> tuple[str, ...]:
 
     for name in names or ():
         expect_one_of(NAMES, **{"--relevance": name})
-    return tuple(names or NAMES)
+    return tuple(dict.fromkeys(names or NAMES))

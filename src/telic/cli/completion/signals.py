@@ -19,6 +19,7 @@ from telic.cli.completion.options import (
 from telic.cli.console import Overwrite, print_json, show
 from telic.cli.options import refuse_given
 from telic.cli.progress import console, steps
+from telic.errors import InputError
 
 
 @app.command()
@@ -71,6 +72,8 @@ def signals(
     from telic.data import check_output
 
     chosen = signal_groups(groups, "--groups")
+    if report is not None and report == model:
+        raise InputError(f"--report and --model are both {report}. Name two places.")
     for out, kind in ((report, "page"), (model, KIND)):
         if out is not None:
             check_output(out, kind=kind, reads=log, overwrite=overwrite)

@@ -153,7 +153,7 @@ def completer_of(
             weights, steps = _online_at(replay, models, now)
         else:
             weights = models.personal if model == "adaqac-batch" else models.without
-    states = _users(replay, weights, steps, gate, now)
+    states = _users(replay, weights, everyone, steps, gate, now)
     if protocol.do_no_harm and model != "static":
         _walk_checks(replay, models, model, states, now)
     return Completer(
@@ -217,19 +217,26 @@ def _online_at(replay: Replay, models: Models, now: int) -> tuple[np.ndarray, np
 
 
 def _users(
-    replay: Replay, weights: np.ndarray, steps: np.ndarray, gate: Gate, now: int
+    replay: Replay,
+    weights: np.ndarray,
+    everyone: np.ndarray,
+    steps: np.ndarray,
+    gate: Gate,
+    now: int,
 ) -> dict[str, UserState]:
+    """Return what is known of each user; those of an earlier query log alone begin as new ones."""
     log, events = replay.log, replay.submissions
     names = replay.index.phrases(range(len(replay.index)))
     states = [
         UserState(weights[u].copy(), int(steps[u]), reranks=bool(gate.users[u]))
         for u in range(len(log.users))
     ]
-    # An earlier query log may name the same people, and others.
+    states += [UserState(everyone.copy()) for _ in replay.users[len(states) :]]
     for e in np.flatnonzero((events.at < now) & (events.user >= 0)):
-        if events.user[e] < len(states):
-            history, query = states[events.user[e]].history, names[events.query[e]]
-            history[query] = history.get(query, 0.0) + float(events.count[e])
+        state, query = states[events.user[e]], names[events.query[e]]
+        state.history[query] = state.history.get(query, 0.0) + float(events.count[e])
+        if events.user[e] >= len(log.users):
+            state.previous = query  # submissions come in the order of time
     for c in replay.by_user[log.submitted_at[replay.by_user] < now]:
         states[log.user[c]].previous = names[replay.query[c]]
-    return dict(zip(log.users, states, strict=True))
+    return dict(zip(replay.users, states, strict=True))

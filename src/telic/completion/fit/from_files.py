@@ -36,7 +36,7 @@ from telic.data.bad_rows import OnBadRow
 from telic.data.compositions import CompositionLog
 from telic.data.object_storage import Place, is_remote
 from telic.data.phrases import PhraseList
-from telic.data.queries import joined_group
+from telic.data.queries import joined_group, only_tenant
 from telic.errors import InputError, expect_one_of, expect_whole
 from telic.scale import Executor
 
@@ -121,6 +121,8 @@ def fit_files(
     >>> [suggestion.text for suggestion in fit_files(file).suggest("te")]
     ['Teapot', 'Tea']
     """
+    if isinstance(signals, str) and signals != "all":
+        signals = (signals,)
     if signals is not None and (executor is not None or model is not None):
         raise InputError(
             "signals are a model of their own, fitted on query logs that are read whole. Leave "
@@ -219,17 +221,10 @@ def _with_feedback(
 
     `given` is what `fit_completer` takes beside the replay.
     """
-    tenants, place = joined_group([log, *sources.logs], "tenant")
-    if len(tenants) > 1 or (tenants and place.min() < 0):
-        raise InputError(
-            "a log names tenants, whose queries a model of a composition log would mix. "
-            "Fit each tenant's own compositions (telic completion export-log --tenant "
-            "NAME), or leave the column 'tenant' out."
-        )
+    tenant = only_tenant([log, *sources.logs])
     others = sources.logs
-    if tenants:
+    if tenant is not None:
         # Less the one tenant, which the phrases are limited to, and the users are named after.
-        (tenant,) = tenants
         log = in_tenant(log, tenant)
         others = [
             replace(
@@ -251,7 +246,7 @@ def _with_feedback(
         fitted,
         found=found | unshown,
         records=records,
-        contexts=_contexts_by_text(sources, fitted.index, tenants),
+        contexts=_contexts_by_text(sources, fitted.index, tenant),
     )
 
 
@@ -325,18 +320,16 @@ def with_words(completer: Completer) -> Completer:
     return replace(completer, words=WordIndex.build(completer.index))
 
 
-def _contexts_by_text(
-    sources: Sources, index: PrefixIndex, tenants: Sequence[str]
-) -> Contexts | None:
+def _contexts_by_text(sources: Sources, index: PrefixIndex, tenant: str | None) -> Contexts | None:
     """Give the phrases of a fitted index the contexts that a list has for their spelling.
 
     Where the log is a tenant's, what no list has is that tenant's own.
     """
     listed = sources.listed
     columns: dict[str, list[str | None]] = {}
-    if tenants:
+    if tenant is not None:
         vouched = set() if listed is None else {*map(index.find, listed.phrases.to_pylist())}
-        columns["tenant"] = [None if i in vouched else tenants[0] for i in range(len(index))]
+        columns["tenant"] = [None if i in vouched else tenant for i in range(len(index))]
     if listed is None or not listed.contexts:
         return Contexts.of(columns) if columns else None
     for name, values in listed.contexts.items():
@@ -344,7 +337,7 @@ def _contexts_by_text(
         seen: dict[int, str | None] = {}
         for row, value in enumerate(values.to_pylist()):
             number = index.find(listed.phrases[row].as_py())
-            if number < 0:  # what weighs 0 is not suggested
+            if number < 0:  # it is not suggested
                 continue
             if seen.setdefault(number, value) != value:
                 raise InputError(
@@ -370,7 +363,12 @@ def _records_by_text(
     nothing = [None] * len(listed)
     columns = [nothing if c is None else c.to_pylist() for c in (listed.ids, listed.payloads)]
     unshown = []
-    for row, (phrase, *given) in enumerate(zip(listed.phrases.to_pylist(), *columns, strict=True)):
+    every = list(zip(listed.phrases.to_pylist(), *columns, strict=True))
+    heaviest_first = np.arange(len(every))
+    if listed.weights is not None:
+        heaviest_first = np.argsort(-listed.weights, kind="stable")
+    for row in heaviest_first.tolist():
+        phrase, *given = every[row]
         number = index.find(phrase)
         if number < 0 or given == [None, None]:
             continue
@@ -378,4 +376,5 @@ def _records_by_text(
             ids[number], payloads[number] = given
         elif given != [ids[number], payloads[number]]:
             unshown.append(row)
+    unshown.sort()
     return Records.of(ids, payloads), unshown_said(listed.places[unshown], listed.sources)

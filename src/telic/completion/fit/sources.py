@@ -284,7 +284,8 @@ def as_catalogue(listed: PhraseList, duplicates: Duplicates) -> QueryLog:
         np.zeros(n, np.int64),
         [None],
         np.zeros(n, np.int32),
-        weights,
+        # What counts 0 would not be suggested, but a phrase of a list is, whatever it weighs.
+        np.maximum(weights, np.finfo(float).tiny),
     )
 
 
@@ -298,8 +299,8 @@ def joined_logs(logs: Sequence[QueryLog]) -> QueryLog:
     """
     if joined_group(logs, "tenant")[0]:
         raise InputError(
-            "a query log names tenants, whose queries would be mixed. Give each tenant's own log, "
-            "or leave the column 'tenant' out."
+            "a query log names tenants, whose queries would be mixed. Leave the column 'tenant' "
+            "out, and give each tenant's own rows."
         )
     queries: dict[str, int] = {}
     users: dict[str | None, int] = {}

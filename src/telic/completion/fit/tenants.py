@@ -50,10 +50,12 @@ def name_in(tenant: str | None, user: str) -> str:
 
 
 def in_tenant(log: CompositionLog, tenant: str) -> CompositionLog:
-    """Return a tenant's composition log, with its users under the names that `name_in` gives."""
+    """Return the log of one tenant alone, with its users under the names that `name_in` gives."""
     names = [name_in(tenant, user) for user in log.users]
     users, number = np.unique(names, return_inverse=True)
-    return replace(log, users=users.tolist(), user=number.astype(np.int32)[log.user])
+    groups = {name: of for name, of in log.groups.items() if name != TENANT}
+    user = number.astype(np.int32)[log.user]
+    return replace(log, users=users.tolist(), user=user, groups=groups)
 
 
 class GatheredByTenant:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ def phone_of(
 
 def _number(value: Any) -> float:
     # True is a number to Python, but not to those who send it.
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not isinstance(value, Real) or isinstance(value, bool):
         return np.nan
     try:
         return float(value)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from telic.errors import expect_one_of
 from telic.kernels import kernel
 
 Scale = Literal["log", "count"]
@@ -61,6 +62,7 @@ class Relevance:
     @classmethod
     def named(cls, name: str, *, scale: Scale = "log") -> "Relevance":
         """Return the score of that name; the -S variants start at equal weights."""
+        expect_one_of(NAMES, relevance=name)
         first = cls(name, scale)
         return first if name == "mpc" else first.mixed(0.5)
 

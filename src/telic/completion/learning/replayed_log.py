@@ -16,8 +16,8 @@ from telic.completion.learning.relevance import WINDOW, Relevance, Submissions, 
 from telic.data.composition_rows import RANGES, take_ranges
 from telic.data.compositions import CompositionLog
 from telic.data.growing_arrays import GrowingFile, let_go
-from telic.data.queries import QueryLog, joined_group
-from telic.errors import InputError
+from telic.data.queries import QueryLog, joined_group, only_tenant
+from telic.errors import InputError, expect_one_of
 from telic.kernels import kernel
 
 TRAIN, VALID, TEST, DROPPED = 0, 1, 2, 3
@@ -97,13 +97,15 @@ class Replay:
     Raises
     ------
     InputError
-        If no user has enough compositions.
+        If no user has enough compositions, or there are several tenants.
 
     Attributes
     ----------
     part : int8 array of shape (n,)
         0, 1, 2 for the first half, third and last quarter of each user's compositions in time
         order (training, validation, testing); 3 for users left out.
+    users : list of str
+        Those of the log, and then others of the queries.
     lists : {"own", "shown"}
         Whose list is ranked: see `over`.
     """
@@ -121,6 +123,7 @@ class Replay:
                 f"min_compositions is {min_compositions}, expected at least 4: fewer cannot be "
                 "split into training, validation and testing."
             )
+        only_tenant([log, *([queries] if queries else [])])
         self.log, self.min_users = log, min_users
         self.lists: Lists = "own"
         known = list(dict.fromkeys([*log.phrases, *(queries.queries if queries else [])]))
@@ -131,9 +134,9 @@ class Replay:
         parts = [
             (log.submitted_at, self.query, log.user, np.ones(len(log)), np.zeros(len(log), bool)),
         ]
+        names: dict[str | None, int] = {None: -1}
+        names |= {name: i for i, name in enumerate(log.users)}
         if queries:
-            names: dict[str | None, int] = {None: -1}
-            names |= {name: i for i, name in enumerate(log.users)}
             for name in queries.users:
                 names.setdefault(name, len(names) - 1)
             parts.append(
@@ -145,6 +148,7 @@ class Replay:
                     queries.vouched,
                 )
             )
+        self.users = [name for name in names if name is not None]
         networks, network = joined_group([log, *([queries] if queries else [])], "network")
         self.submissions = Submissions.gathered(
             parts, min_users=min_users, network=network if networks else None
@@ -189,6 +193,7 @@ class Replay:
             is fitted on it re-ranks the list of the system that was logged, with what that system
             knew.
         """
+        expect_one_of(("own", "shown"), lists=lists)
         if lists == self.lists:
             return self
         other = copy(self)

@@ -32,8 +32,9 @@ def learn(
     One group after the other takes the penalty with the largest mean reciprocal rank on the part of
     the log to choose by. Then a group, the one of least worth first, is switched off unless its
     gain there over the fit without it is above zero with certainty: `LEVEL`, users as unit. As
-    `telic.completion.learning.do_no_harm.p_of_gain` has it, that takes five users who gain. Weights
-    of pairs are learned last, beside the groups that stay, and have the same choice and gate.
+    `telic.completion.learning.do_no_harm.p_of_gain` has it, that takes five users whose ranks
+    change. Weights of pairs are learned last, beside the groups that stay, and have the same choice
+    and gate.
 
     Parameters
     ----------
