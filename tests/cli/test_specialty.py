@@ -199,7 +199,7 @@ def test_findings_go_to_a_later_log_and_the_queue_of_alarms_to_people(
     content = json.loads(run("explain", later, *options, "--limit", 3, "--json").stdout)
     assert all(one["verdict"] == "holds" for one in content["carried"]["specialties"])
     again = run("explain", later, "--found", tmp_path / "kept", "--limit", 0)
-    assert "count them already" in again.stderr
+    assert "they are counted there already" in again.stderr
     store = ("--store", f"sqlite:///{tmp_path}/review.sqlite")
     absent = CliRunner().invoke(app, ["specialty", "review", "list", *store]).exception
     assert "review.sqlite: no such database. `telic specialty review add` makes" in str(absent)

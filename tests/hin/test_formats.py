@@ -96,7 +96,11 @@ def test_an_attribute_called_as_the_node_type_is_refused():
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [(["x\x0b", "y"], "'t' holds a control character"), ([b"x", b"y"], "does not support")],
+    [
+        (["x\x0b", "y"], "'t' holds a control character"),
+        (["x\r", "y"], "'t' holds a control character"),  # XML would make \n of it
+        ([b"x", b"y"], "does not support"),
+    ],
 )
 def test_what_graphml_cannot_hold_is_not_written(values, message, tmp_path):
     with pytest.raises(InputError, match=message):
@@ -459,6 +463,43 @@ def test_where_a_header_cannot_be_told_from_a_link_the_user_is_asked(tmp_path):
             read_edge_list(file)
     with pytest.raises(InputError, match=r"absent.csv: no such file"):
         read_edge_list(tmp_path / "absent.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a,b,3.0\nc,d,2.0\ne,f,1.0\n", "ann,bob,1\n1,2,2\n2,3,1\n", "a,b,1e1\nc,d,20\ne,f,30\n"],
+)
+def test_a_line_with_a_number_for_a_strength_is_not_taken_for_names(tmp_path, text):
+    file = tmp_path / "net.csv"
+    file.write_text(text)
+    columns = ["source", "target", "strength"]
+    with pytest.raises(InputError, match="line 1 .* may be the columns' names"):
+        read_edge_list(file, columns=columns)
+    assert len(read_edge_list(file, columns=columns, header=False).links["link"]) == 3
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_comments_say_nothing_of_the_separator(tmp_path, ending):
+    file = tmp_path / f"net{ending}"
+    text = "\ufeff# made by hand, once\n#\nsource;target;strength\n1;2;3\n2;3;4\n"
+    opened = gzip.open if ending.endswith("gz") else open
+    with opened(file, "wt", encoding="utf-8") as stream:
+        stream.write(text)
+    assert read_edge_list(file).links["link"].strength.sum() == 7
+
+
+def test_parallel_edges_of_a_graph_are_counted_or_added_up(tmp_path):
+    graph = networkx.MultiDiGraph()
+    graph.add_edges_from([(1, 2), (1, 2), (2, 3)])
+    assert from_networkx(graph, duplicates="sum").links["link"].strength.max() == 2
+    networkx.write_graphml(graph, tmp_path / "net.graphml")
+    with pytest.raises(InputError, match="duplicates='sum'"):
+        read_graphml(tmp_path / "net.graphml")
+    found = read_graphml(tmp_path / "net.graphml", duplicates="sum")
+    assert found.links["link"].strength.sum() == 3
+    for *_, data in graph.edges(data=True):
+        data["weight"] = 5
+    assert from_networkx(graph, duplicates="sum").links["link"].strength.max() == 10
 
 
 def test_times_are_no_strengths(tmp_path):

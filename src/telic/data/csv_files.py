@@ -286,7 +286,7 @@ def unreadable(
     return InputError(f"{path}: {fault or f'cannot be read ({why}).'}")
 
 
-def separator_of(path: Path) -> str:
+def separator_of(path: Path, *, comment: str | None = None) -> str:
     r"""Find the separator of a CSV file in its first line, quoted text aside.
 
     A comma, if the line has one; else a semicolon, else a tab, whichever the line has; a comma for
@@ -297,6 +297,8 @@ def separator_of(path: Path) -> str:
     ----------
     path : Path
         May be compressed (``.gz``).
+    comment : str, optional
+        Lines that begin with it do not count.
 
     Returns
     -------
@@ -320,7 +322,10 @@ def separator_of(path: Path) -> str:
     """
     try:
         with opened(path) as stream:
-            head = _QUOTED.sub(b"", stream.readline(_LONGEST_LINE)).partition(b"\r")[0]
+            line = stream.readline(_LONGEST_LINE)
+            while comment and line.removeprefix(codecs.BOM_UTF8).startswith(comment.encode()):
+                line = stream.readline(_LONGEST_LINE)
+            head = _QUOTED.sub(b"", line).partition(b"\r")[0]
     except FileNotFoundError:
         raise
     except (OSError, EOFError, zlib.error) as error:

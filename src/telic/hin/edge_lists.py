@@ -110,7 +110,7 @@ def read_edge_list(
             "folder of tables, a description (.json) or GraphML."
         )
     if delimiter is None and ending_of(path) == ".csv":
-        delimiter = separator_of(path)
+        delimiter = separator_of(path, comment="#")
     if delimiter is None and ending_of(path) == ".tsv":
         delimiter = "\t"
     lines = list(_lines(path, delimiter))
@@ -218,12 +218,14 @@ def _looks_like_names(names: Sequence[str], lines: _Lines) -> bool:
 
 
 def _is_ambiguous(names: Sequence[str], lines: _Lines) -> bool:
-    """Say whether the first line could be a link too: other ids are texts like its own."""
-    rest = [x for _, words in lines[1:] for x in _ends(names, words)]
-    if rest and all(_is_integer(x) for x in rest):
-        return False
+    """Say whether the first line could be a link too: it has a number for a strength, or ids that
+    are texts like those of other lines.
+    """
     row = dict(zip(names, lines[0][1], strict=False))
-    return "strength" not in row or _is_integer(row["strength"])
+    if "strength" in row:
+        return _whole(row["strength"]) is not None
+    rest = [x for _, words in lines[1:] for x in _ends(names, words)]
+    return not rest or not all(_is_integer(x) for x in rest)
 
 
 def _check_unnamed(path: Path, lines: _Lines) -> None:
@@ -290,13 +292,19 @@ def _repeated(path: Path, links: Iterable[tuple[str, str]], numbers: list[str]) 
     )
 
 
-def _strength(text: str, path: Path, line: str) -> int:
+def _whole(text: str) -> int | None:
+    """Return the whole number that a text says, as 3, 3.0 or 1e2; None if it says none."""
     try:
         value = float(text)
-        if value.is_integer() and 1 <= value <= MAX_STRENGTH:
-            return int(value)
     except ValueError:
-        pass
+        return None
+    return int(value) if value.is_integer() else None
+
+
+def _strength(text: str, path: Path, line: str) -> int:
+    value = _whole(text)
+    if value is not None and 1 <= value <= MAX_STRENGTH:
+        return value
     raise InputError(
         f"{path}: line {line}: strength is {text!r}, expected a positive integer up to "
         f"{MAX_STRENGTH}. Drop the line or correct its strength."

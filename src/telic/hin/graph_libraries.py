@@ -18,7 +18,7 @@ from telic.hin.network import Network, network_from_arrays
 from telic.hin.schema import LinkType, Rule, Schema
 
 _GROWING = Rule("at_least")
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_networkx(network: Network) -> networkx.MultiDiGraph:
@@ -68,6 +68,7 @@ def from_networkx(
         attributes that the schema lacks must have all those that it has.
     link : str
     duplicates : {"raise", "sum"}
+        "sum" adds the strengths of repeated links up, or counts the links where there are none.
     """
     nodes: dict[str, list[dict[str, Any]]] = {}
     where = {}
@@ -110,7 +111,10 @@ def from_networkx(
     for name, ((start, end), rows) in found.items():
         source, target, strength = zip(*rows, strict=True)
         rule = None if all(value is None for value in strength) else _GROWING
-        itself = start == end and any(s == t for s, t in zip(source, target, strict=True))
+        pairs = list(zip(source, target, strict=True))
+        if rule is None and duplicates == "sum" and len(set(pairs)) < len(pairs):
+            rule, strength = _GROWING, (1,) * len(pairs)  # how often each link occurs
+        itself = start == end and any(s == t for s, t in pairs)
         types.append(LinkType(name, start, end, rule, itself))
         links[name] = (source, target) if rule is None else (source, target, strength)
     schema = schema or _read_off(tables, types)
@@ -138,15 +142,17 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def read_graphml(path: str | Path, *, schema: Schema | None = None) -> Network:
-    """Read GraphML; node and edge data are named as in `from_networkx`."""
+def read_graphml(
+    path: str | Path, *, schema: Schema | None = None, duplicates: str = "raise"
+) -> Network:
+    """Read GraphML; node and edge data, `schema` and `duplicates` are as in `from_networkx`."""
     if not Path(path).exists():
         raise no_such_file(Path(path))
     try:
         graph = networkx.read_graphml(path, force_multigraph=True)
     except (OSError, ValueError, SyntaxError, TypeError, networkx.NetworkXError) as error:
         raise InputError(f"{path}: cannot be read as GraphML ({error}).") from None
-    return from_networkx(graph, schema=schema)
+    return from_networkx(graph, schema=schema, duplicates=duplicates)
 
 
 def write_graphml(network: Network, path: str | Path) -> None:

@@ -408,3 +408,11 @@ def test_users_without_accesses_change_nothing(options):
         assert [one.as_json() for one in again.specialties] == [
             one.as_json() for one in found.specialties
         ]
+
+
+def test_a_view_in_which_nobody_has_a_diagnosis_is_named(hospital):
+    log = with_fine_view(hospital[0])
+    nothing = [sparse.csr_array(each.shape, dtype=int) for each in (log.fine, log.fine_patient)]
+    empty = replace(log, fine=nothing[0], fine_patient=nothing[1])
+    with pytest.raises(InputError, match="nobody has a diagnosis in the fine view"):
+        discover(empty, method="pathselclus", restarts=1)

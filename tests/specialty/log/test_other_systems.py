@@ -54,7 +54,7 @@ def test_omop(convert, tmp_path):
     assert log.codes.tolist() == ["24", "50"]
     assert log.user_diagnosis().toarray().tolist() == [[1, 1], [1, 0]]
     assert log.fine.toarray().tolist() == [[0, 1], [1, 0]]
-    assert any("<11 rows with an empty value" in note for note in notes)
+    assert any("<11 different rows with an empty value" in note for note in notes)
 
 
 def test_who_recorded_an_omop_condition_without_a_code_opened_the_record(convert, tmp_path):
@@ -145,7 +145,7 @@ def test_notes_say_how_many(convert, tmp_path):
         str(k): "Oncology" if k == 17 else "Breast Centre" if k < 12 else "" for k in range(18)
     }
     assert "providers: 12 declare no specialty and count under their care site" in notes
-    assert any("13 rows with an empty value" in note for note in notes)
+    assert any("13 different rows with an empty value" in note for note in notes)
 
 
 def test_notes_say_how_many_events_and_conditions_were_left_out(convert, tmp_path):
@@ -619,7 +619,8 @@ def test_rows_that_break_the_contract_are_left_out_and_counted(convert, tmp_path
     log, notes = convert("omop")
     assert len(log.access_user) == 2
     for note in (
-        "accesses: <11 rows of another patient than the encounter's first diagnosis are left out",
+        "accesses: <11 different rows of another patient than the encounter's first diagnosis "
+        "are left out",
         "diagnoses: 12 rows of another patient than the encounter's first diagnosis are left out",
         "providers: <11 rows with an empty value are left out",
     ):

@@ -129,7 +129,9 @@ def convert(
     reads = [source, *(named_files(source) if described else ())]
     check_output(out, kind=kind, reads=reads, overwrite=overwrite)
     if described or source.is_dir() or source.suffix.lower() in GRAPHML:
-        of_lists = ("columns", "header", "undirected", "duplicates")
+        of_lists = ["columns", "header", "undirected"]
+        if source.suffix.lower() not in GRAPHML:
+            of_lists.append("duplicates")
         refuse_given(context, of_lists, f"for {source}, which is no edge list")
     with steps_shown("convert", 2) as begin:
         begin("reading")
@@ -187,7 +189,7 @@ def _read(
     if source.is_dir():
         return read_network(source)
     if source.suffix.lower() in GRAPHML:
-        return read_graphml(source)
+        return read_graphml(source, duplicates=duplicates)
     return read_edge_list(
         source,
         columns=split_names(columns),

@@ -45,6 +45,13 @@ def group_by_seeds(
     view = view or ("fine" if log.fine is not None else "general")
     patient, diagnosis = links_of(log, view)
     active = np.flatnonzero(diagnosis.sum(axis=1) > 0)
+    if not active.size:
+        raise InputError(
+            f"nobody has a diagnosis in the {view} view, so PathSelClus has nothing to cluster. "
+            "Use --view general, or the method lda."
+            if view == "fine"
+            else "nobody has a diagnosis, so PathSelClus has nothing to cluster."
+        )
     codes = sorted(code for code, size in log.class_sizes().items() if size >= SEED_CLASS)
     if not codes:
         raise InputError(

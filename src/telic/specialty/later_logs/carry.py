@@ -168,10 +168,10 @@ def carry(findings: Findings, log: AccessLog, *, seed: int = 0) -> Carried:
     discovery = Discovery(findings.method, with_users(findings.specialties, cluster), cluster)
     moved, by_chance = _mix(findings, units, known, column, np.random.default_rng(seed))
     notes = []
-    if len(later) < len(log.access_user):
+    if not_later := len(log.access_user) - len(later):
         notes.append(
-            f"{len(log.access_user) - len(later):,} accesses are not later than those of the "
-            "findings, which count them already"
+            f"{shown(not_later)} accesses are not later than the last of the findings, and are not "
+            "added to these: they are counted there already, or came late"
         )
     if (strangers := int((~known_user).sum())) > 0:
         notes.append(f"{shown(strangers)} users are new since the findings")

@@ -22,6 +22,8 @@ from telic.specialty.log.source_gaps import LACKS
 from telic.specialty.small_cells import shown
 
 Tables = dict[str, pa.Table]
+DISTINCT = {"omop": ("accesses",), "mimic3": ("accesses",), "eicu": ("providers",)}
+"""Tables of which rows that are alike are one before they are counted: there are too many."""
 _SCHEMAS = {
     "accesses": contracts.ACCESSES,
     "diagnoses": contracts.DIAGNOSES,
@@ -57,25 +59,27 @@ def import_log(source: str | Path, folder: str | Path, *, kind: str) -> list[str
     expect_one_of(READERS, kind=kind)
     read, vocabulary = READERS[kind]
     notes: list[str] = []
-    tables = _by_contract(read(Path(source), notes), Path(source), notes)
+    tables = _by_contract(kind, read(Path(source), notes), Path(source), notes)
     write_log(folder, tables, vocabulary=vocabulary, lacks=LACKS[kind])
     return notes
 
 
-def _by_contract(tables: Tables, source: Path, notes: list[str]) -> Tables:
+def _by_contract(kind: str, tables: Tables, source: Path, notes: list[str]) -> Tables:
     """Leave out and count rows that break data contract 3; refuse a log of which none is left."""
-    kept = {}
+    kept, distinct_tables = {}, DISTINCT.get(kind, ())
     for name, table in tables.items():
         required = [table[field.name] for field in _SCHEMAS[name] if not field.nullable]
         empty = reduce(pc.or_, (column.is_null() for column in required))
         table = table.select(_SCHEMAS[name].names)
-        kept[name] = _without(empty, table, f"{name}: {{}} rows with an empty value", notes)
+        rows = "different rows" if name in distinct_tables else "rows"
+        kept[name] = _without(empty, table, f"{name}: {{}} {rows} with an empty value", notes)
     owners = kept["diagnoses"]
     for name in (name for name in ("diagnoses", "accesses", "access_diagnoses") if name in kept):
         table = kept[name]
         owner = look_up(table["encounter"], owners, "encounter")["patient"]
         other = pc.not_equal(table["patient"], owner).fill_null(False)
-        what = f"{name}: {{}} rows of another patient than the encounter's first diagnosis"
+        rows = "different rows" if name in distinct_tables else "rows"
+        what = f"{name}: {{}} {rows} of another patient than the encounter's first diagnosis"
         kept[name] = _without(other, table, what, notes)
     accesses, providers = kept["accesses"], kept["providers"]
     opened = look_up(accesses["encounter"], owners, "encounter")["encounter"]
