@@ -473,7 +473,7 @@ def test_a_line_with_a_number_for_a_strength_is_not_taken_for_names(tmp_path, te
     file = tmp_path / "net.csv"
     file.write_text(text)
     columns = ["source", "target", "strength"]
-    with pytest.raises(InputError, match="line 1 .* may be the columns' names"):
+    with pytest.raises(InputError, match=r"line 1 .* may be the columns' names"):
         read_edge_list(file, columns=columns)
     assert len(read_edge_list(file, columns=columns, header=False).links["link"]) == 3
 
