@@ -220,9 +220,9 @@ READ = """
 How much of what was planted (but by workmates) stands in the first lines of a queue, which is read
 down to a share of all accesses of the hospital. `telic specialty explain` lists alarms, and with
 `--status no-reason` every access without a reason. Snooping in records that the user's own code
-covers is no alarm: so the queue of alarms holds less of it, however far one reads. “Made as care” is
-the control: of that, a queue must hold no more than the last row says, in which lines are drawn at
-random.
+covers is no alarm: so the queue of alarms holds less of it, however far one reads. “Made as care”
+is the control: of that, a queue must hold no more than the last row says, in which lines are drawn
+at random.
 
 In the [hospital of chapter 6](results-chapter-6.md), which has no teams, a queue holds little more
 snooping than one that is drawn at random (its table of planted snooping).

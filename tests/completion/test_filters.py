@@ -236,6 +236,17 @@ def test_an_own_query_passes_no_filter_that_its_phrase_does_not(
     assert one.text == "No Secret"
 
 
+@pytest.mark.parametrize("query", ["No Secret", "no secret", "Nó Secret"])
+def test_an_own_query_obeys_filters_where_spellings_are_not_merged(shops, query):
+    apart = replace(shops, merged=False)
+    user = apart.user("b:bo")
+    user.history[query] = 3.0
+    under = {"tenant": "b", "category": "y"}
+    assert apart.compose(user, where=under).suggest("no", at=0.0) == []
+    shown = apart.compose(user, where={"tenant": "b"}).suggest("no", at=0.0)
+    assert query in [one.text for one in shown]
+
+
 @pytest.mark.parametrize("boost", [{}, {"category": {"a": 9.0}}, {"category": {"b": 9.0}}])
 def test_a_users_own_query_in_several_contexts_is_shown_once_and_boosted(tmp_path, boost):
     completer = two_shops(tmp_path)

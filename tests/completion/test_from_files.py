@@ -439,6 +439,13 @@ def test_what_takes_a_column_away_that_a_log_needs_is_named(write, columns, mess
         fit_files(log, columns=columns)
 
 
+@pytest.mark.parametrize("role", ["network", "tenant"])
+def test_the_users_of_a_log_of_usual_names_are_not_taken_away(write, role):
+    log = write("log.csv", "user,query,time\nu1,my secret,2026-01-01\n")
+    with pytest.raises(InputError, match=f"--column {role}=user takes it away"):
+        fit_files(log, columns={role: "user"})
+
+
 def test_a_short_composition_log_is_a_query_log_and_that_is_said(make_table, tmp_path):
     file = tmp_path / "log.parquet"
     table = make_table(users=3, compositions=4)

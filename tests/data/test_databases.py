@@ -64,6 +64,7 @@ def test_a_connection_is_kept_unless_its_pool_was_disposed_of_meanwhile(tmp_path
         ("sqlite://", "in memory and would be forgotten. Name a file"),
         ("box.sqlite", "no SQLAlchemy URL. Write sqlite:///"),
         ("postgresql+psycopg://ann:s3cr@tpass@host/box", "more than one @. In .* write it as %40"),
+        ("postgresql+psycopg://ann:s3@cret/pass@host/box", "more than one @"),
     ],
 )
 def test_a_url_that_names_no_database_of_ours_is_refused(url, message):
@@ -95,8 +96,9 @@ def test_nobody_waits_long_for_what_others_hold():
     assert databases.POSTGRESQL["tcp_user_timeout"] == 10_000
 
 
-def test_the_driver_of_postgresql_is_told_how_long_to_wait():
-    engine = open_engine("postgresql+psycopg://ann@host/box", [])
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "postgresql"])
+def test_the_driver_of_postgresql_is_told_how_long_to_wait(scheme):
+    engine = open_engine(f"{scheme}://ann@host/box", [])
     told = {}
 
     @event.listens_for(engine, "do_connect")

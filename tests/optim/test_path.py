@@ -243,6 +243,36 @@ def test_the_strongest_ridge_is_the_largest_curvature():
     assert flat.strongest_l2() == pytest.approx(0, abs=1e-12)
 
 
+def test_rows_whose_sums_are_constant_have_a_grid_too():
+    classes = np.random.default_rng(0).integers(0, 4, 256)
+    X, y = np.eye(4)[classes], classes * 1e-6
+    model = ElasticNetRegressorCV(alphas=20).fit(X, y)
+    assert model.alphas_.max() < 1e-5
+    assert model.score(X, y) > 0.9
+    problem = make_problem(X, y, loss="squared", fit_intercept=True)
+    assert problem.strongest_l2() == pytest.approx(
+        np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1], rel=0.02
+    )
+
+
+def test_rows_far_away_count_in_the_strongest_ridge_of_a_robust_loss():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    far = make_problem(X, 1e6 * X[:, 0], loss="huber", fit_intercept=True)
+    near = make_problem(X, 1e-6 * X[:, 0], loss="squared", fit_intercept=True)
+    assert far.strongest_l2() == pytest.approx(near.strongest_l2())
+
+
+def test_a_row_without_weight_is_no_row_of_a_class_in_a_fold():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y, weight = np.arange(40) % 3, np.ones(40)
+    weight[20:][y[20:] == 2] = 0
+    folds = [(np.arange(20, 40), np.arange(20))]
+    model = ElasticNetClassifierCV(Cs=3, cv=folds).fit(X, y, sample_weight=weight)
+    kept = np.flatnonzero(weight[20:]) + 20
+    same = ElasticNetClassifierCV(Cs=3, cv=[(kept, np.arange(20))]).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(model.scores_, same.scores_)
+
+
 def test_cross_validation_takes_the_offset_into_folds_and_scores(make_data):
     X, y = make_data("poisson", n=300)
     offset = np.random.default_rng(1).normal(size=y.size)

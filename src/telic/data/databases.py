@@ -45,7 +45,10 @@ def _parsed(url: str) -> URL:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise InputError(_NO_URL) from None
-    if "@" in (parsed.host or ""):  # the rest of a password, which must not be shown
+    rest = [parsed.host or ""]
+    if parsed.get_backend_name() != "sqlite":
+        rest.append(parsed.database or "")
+    if any("@" in part for part in rest):  # the rest of a password, which must not be shown
         raise InputError(
             "the database's URL has more than one @. In a name or password write it as %40."
         )
@@ -68,7 +71,7 @@ def open_engine(url: str, tables: Collection[str]) -> Engine:
         parsed = _parsed(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite(parsed, tables)
-        ours = parsed.drivername == "postgresql+psycopg"
+        ours = parsed.get_backend_name() == "postgresql" and parsed.get_driver_name() == "psycopg"
         # Parameters hold queries, which must not reach a log through an error.
         engine = create_engine(
             parsed,
@@ -102,7 +105,7 @@ def _asked_of_postgresql(url: URL) -> dict[str, Any]:
 def _expect_utf8(url: str, connection: Any, _: Any) -> None:
     """Refuse a database that could not hold what people type."""
     encoding = connection.info.parameter_status("server_encoding")
-    if encoding != "UTF8":
+    if encoding not in (None, "UTF8"):  # what stands before a server may not say it
         raise InputError(
             f"{url}: the database's encoding is {encoding}. Make one with: "
             "createdb --template=template0 --encoding=UTF8 NAME"

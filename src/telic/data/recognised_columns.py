@@ -166,12 +166,7 @@ def shape_of(pieces: Pieces, named: Mapping[str, str] | None = None) -> Shape:
                 if fits and role not in named:
                     found[role] = _only(pieces, role, fits)
                 elif every and role not in named:
-                    other = next(role for role, name in named.items() if name in every)
-                    raise InputError(
-                        f"{pieces.path}: is of the kind {called}, whose {role} is {every[0]!r}: "
-                        f"--column {other}={every[0]} takes it away. Name another column for the "
-                        f"{other}, or for the {role} too: --column {role}=NAME."
-                    )
+                    _refuse_taken(pieces, called, role, every, named)
             return _shape(called, kind, found | named, names)
     return _by_usual_names(pieces, names, named)
 
@@ -186,6 +181,22 @@ def _taken(named: Mapping[str, str], kind: Kind) -> set[str]:
         for role, column in named.items()
         if role not in _NOT_OF[kind] and (role in USUAL or kind == "list")
     }
+
+
+def _refuse_taken(
+    pieces: Pieces, called: str, role: str, columns: Sequence[str], named: Mapping[str, str]
+) -> None:
+    """Raise InputError if another role that is named takes the column that a log needs.
+
+    Without its users' column, what one person searched for would be shown to everybody.
+    """
+    if role in ("phrase", "at", "user"):
+        other = next(one for one, name in named.items() if name in columns)
+        raise InputError(
+            f"{pieces.path}: is of the kind {called}, whose {role} is {columns[0]!r}: "
+            f"--column {other}={columns[0]} takes it away. Name another column for the "
+            f"{other}, or for the {role} too: --column {role}=NAME."
+        )
 
 
 def _role_meant(name: str) -> str | None:
@@ -231,11 +242,15 @@ def _shape(called: str, kind: Kind, roles: dict[str, str], names: Sequence[str])
 def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str]) -> Shape:
     roles = dict(named)
     times = [n for n in names if n.lower() in USUAL["at"] and n not in named.values()]
-    taken = _taken(named, "queries" if times or "at" in named else "list")
+    kind: Kind = "queries" if times or "at" in named else "list"
+    taken = _taken(named, kind)
     for role, usual in USUAL.items():
-        fits = [n for n in dict.fromkeys(names) if n.lower() in usual and n not in taken]
+        every = [n for n in dict.fromkeys(names) if n.lower() in usual]
+        fits = [n for n in every if n not in taken]
         if role not in roles and fits:
             roles[role] = _only(pieces, role, fits)
+        elif role == "user" and role not in roles and every and kind != "list":
+            _refuse_taken(pieces, "query log", role, every, named)
     if "phrase" not in roles:
         alone = " A file without a line of column names is read as .txt." if len(names) == 1 else ""
         raise InputError(
@@ -243,7 +258,7 @@ def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str])
             f"({', '.join(USUAL['phrase'][:-1])}); found {list(names)}. Say which one it is "
             f"with --column phrase=NAME.{alone}"
         )
-    kind: Kind = "queries" if "at" in roles else "list"
+    kind = "queries" if "at" in roles else "list"
     called = "query log" if kind == "queries" else "list of phrases"
     ordered = {role: roles[role] for role in [*USUAL, *roles] if role in roles}
     return _shape(called, kind, ordered, names)

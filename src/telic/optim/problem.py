@@ -153,7 +153,9 @@ class Problem:
         else:
             z = np.zeros(self.design.n)
             bends = self.curvatures(z + self.best_shift(z))
-        v, found = np.full(self.design.d, self.design.d**-0.5), 0.0
+        # No vector of the data's own, such as of ones, to which all rows may be orthogonal.
+        v, found = np.random.default_rng(0).normal(size=self.design.d), 0.0
+        v /= np.linalg.norm(v)
         for _ in range(POWERS):
             along = self.predict(v, 0.0)
             if self.fit_intercept and (total := bends.sum()) > 0:

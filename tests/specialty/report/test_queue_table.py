@@ -12,7 +12,6 @@ def alarm(status):
         "declared": None,
         "practised": "Urology",
         "diagnoses": ["Gout", "Fall"],
-        "alarm": True,
         "status": status,
         "because": "Gout",
         "lift": 0.25,

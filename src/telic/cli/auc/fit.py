@@ -238,9 +238,7 @@ def _carried(table: Path, source: Any, names: list[str]) -> dict[str, Any]:
         try:
             if pa.types.is_nested(cells.type):
                 raise pa.ArrowInvalid
-            if pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type):
-                found[name] = cells.cast(pa.string())  # some write texts so
-            elif pa.types.is_fixed_size_binary(cells.type):
+            if "binary" in str(cells.type):  # some write texts so
                 found[name] = cells.cast(pa.binary()).cast(pa.string())
         except pa.ArrowInvalid:
             raise InputError(

@@ -87,7 +87,9 @@ def explain(
     alerts = judge(records, discovery, before=before, care=care)
     counted = effect(records, discovery, alerts, known_snooping(log))
     names = None if show_ids else Pseudonyms()
-    queue = list(lines(records, discovery, alerts, alerts.queue(status)[:limit], pseudonyms=names))
+    listed = alerts.queue(status)[:limit]
+    because = status != "no-reason"
+    queue = list(lines(records, discovery, alerts, listed, pseudonyms=names, because=because))
     if keep is not None and carried is not None:
         carried.findings.save(keep)
         typer.echo(f"{keep}: written", err=True)

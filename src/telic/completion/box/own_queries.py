@@ -89,11 +89,12 @@ class OwnQueries:
                 # Only other tenants have it, which must make no difference here.
             if (added := live.added(query)) >= 0:  # perhaps it was added again
                 return added
+            shown = live.shown_for(query, place.alike, through)
+            if not shown and through and live.shown_for(query, place.alike, tenants):
+                return NOT_SHOWN
             if completer.merged:
-                if shown := live.shown_for(query, place.alike, through):
+                if shown:
                     return live.shown_as(shown, through)
-                if through is not None and live.shown_for(query, place.alike, tenants):
-                    return NOT_SHOWN
                 query = last_spelled[place.folded]
             return others.setdefault(query, OTHERS + len(others))
 

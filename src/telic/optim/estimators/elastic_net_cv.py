@@ -398,13 +398,13 @@ def _ends(problem: Problem, ratio: float, eps: float) -> tuple[float, float]:
     """Return the strongest and the weakest alpha of an automatic grid."""
     if not isinstance(eps, Real) or not 0 < eps < 1:
         raise InputError(f"eps is {eps!r}, expected a number between 0 and 1.")
-    strong = [np.inf, np.inf]  # by the ℓ₁ part, and by the ℓ₂ part
-    if ratio > 0:
-        strong[0] = problem.strongest_l1() / max(ratio, 1e-3)
-    if ratio < 1:
-        strong[1] = 10 * problem.strongest_l2() / (1 - ratio)
-    largest, smallest = strong[int(ratio == 0)], min(strong[0] * eps, strong[1] * eps**2)
-    return (largest, smallest) if 0 < smallest <= largest else (1.0, eps)  # nothing to learn
+    by_l1 = problem.strongest_l1() / max(ratio, 1e-3) if ratio > 0 else 0.0
+    by_l2 = 10 * problem.strongest_l2() / (1 - ratio) if ratio < 1 else 0.0
+    largest = by_l1 if ratio > 0 else by_l2
+    weak = [end for end in (by_l1 * eps, by_l2 * eps**2) if end > 0]
+    if not 0 < largest < np.inf or not weak:
+        return 1.0, eps  # nothing to learn
+    return largest, min(largest, max(min(weak), largest * 1e-100))
 
 
 def given_grid(alphas: Any) -> np.ndarray:

@@ -134,8 +134,6 @@ COLLISIONS = ("40001", "40P01")
 """PostgreSQL's codes of serialization failures and deadlocks."""
 MADE_BY_OTHERS = ("42P07", "42701", "42710")
 """PostgreSQL's codes of tables, columns and types that another process made meanwhile."""
-NO_CONNECTION = ("connection failed", "connection to server", "connection timeout")
-"""How psycopg begins to say that there is no connection, with address, role and database."""
 ATTEMPTS = 5
 """How often a transaction is tried that another process's write made impossible."""
 
@@ -227,6 +225,8 @@ class Store:
         self._told = ""  # the last that the log was told of the server
         try:
             self._make_tables(url)
+            with suppress(StoreError):  # one that can only be read begins as well
+                self._written(_make_digest_key)
         finally:
             # An application that is never started, or cannot be, holds no connection.
             self._engine.dispose()
@@ -320,8 +320,9 @@ class Store:
         """
 
         def write(connection: Connection) -> tuple[int, int]:
-            number = _note(connection, user)  # first: others' new users wait from here on
-            return _delete(connection, user), number
+            rows = _delete(connection, user)  # waits for who writes of the user
+            number = _note(connection, user)  # waits for who writes of somebody new
+            return rows + _delete(connection, user), number
 
         found = self._written(write)
         self._wipe()
@@ -487,15 +488,20 @@ class Store:
             if isinstance(error, Gone):
                 self._engine.dispose()
             failed = _CollidedError if _code(error) in COLLISIONS else StoreError
-            raise failed(self._public(_reason(error))) from None
+            raise failed(self._public(error)) from None
         finally:
             del self._begun[threading.get_ident()]
             if self._closed:  # since this began: what it opened would stay open
                 self.release()
 
-    def _public(self, reason: str) -> str:
-        """Return a reason as anybody may read it; only the log says which server it is."""
-        if not reason.startswith(NO_CONNECTION):
+    def _public(self, error: SQLAlchemyError) -> str:
+        """Return a reason as anybody may read it; only the log says which server it is.
+
+        Without a code the driver speaks, of address, role and database, and no server.
+        """
+        reason = _reason(error)
+        of_driver = isinstance(error, DatabaseError) and not isinstance(error.orig, sqlite3.Error)
+        if not of_driver or _code(error):
             return reason
         if reason != self._told:
             self._told = reason
@@ -512,10 +518,15 @@ def _make_tables(connection: Connection) -> set[str]:
         connection.exec_driver_sql(f"ALTER TABLE user_states ADD COLUMN at {at}")
     for index in _BY_AGE if "at" in found else ():
         index.create(connection, checkfirst=True)
-    if connection.execute(_DIGEST_KEY).first() is None:
-        row = {"number": 0, "who": secrets.token_hex(32), "at": _now()}
-        connection.execute(insert(FORGOTTEN), [row])
     return found
+
+
+def _make_digest_key(connection: Connection) -> str:
+    """Return the key of digests, made if there is none."""
+    if (key := connection.execute(_DIGEST_KEY.with_for_update()).scalar()) is None:
+        key = secrets.token_hex(32)
+        connection.execute(insert(FORGOTTEN), [{"number": 0, "who": key, "at": _now()}])
+    return str(key)
 
 
 def _columns(connection: Connection, table: Table) -> set[str]:
@@ -550,7 +561,7 @@ def _delete(connection: Connection, user: str) -> int:
 def _note(connection: Connection, user: str) -> int:
     """Note that a user was forgotten; return the note's number."""
     columns = FORGOTTEN.c
-    key = connection.execute(_DIGEST_KEY.with_for_update()).scalar_one()
+    key = _make_digest_key(connection)
     last = connection.execute(select(func.max(columns.number))).scalar() or 0
     who, number = digest_of(user, key), last + 1
     connection.execute(delete(FORGOTTEN).where(columns.who == who))  # an earlier note
@@ -562,7 +573,9 @@ def _forgotten_among(connection: Connection, users: Collection[str]) -> set[str]
     """Return which of some users were ever forgotten; nobody forgets one until the end."""
     if not users:
         return set()
-    key = connection.execute(_DIGEST_KEY.with_for_update(read=True)).scalar_one()
+    key = connection.execute(_DIGEST_KEY.with_for_update(read=True)).scalar()
+    if key is None:  # nobody ever was
+        return set()
     digests = {digest_of(user, key): user for user in users}
     noted = select(FORGOTTEN.c.who).where(FORGOTTEN.c.who.in_(digests))
     return {digests[who] for who in connection.execute(noted).scalars()}

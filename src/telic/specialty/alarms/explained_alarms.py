@@ -166,6 +166,7 @@ def lines(
     accesses: np.ndarray,
     *,
     pseudonyms: Pseudonyms | None,
+    because: bool = True,
 ) -> Iterator[dict[str, object]]:
     """Describe alarms line by line; each names the row of the accesses file it comes from.
 
@@ -177,6 +178,10 @@ def lines(
         explained: by the declared specialty.
     pseudonyms : Pseudonyms or None
         None shows the log's own user ids.
+    because : bool
+        Whether to say what explains an access, by the rule of alarms. Of accesses without a reason,
+        which is asked for more strictly, that would confuse: one that raises no alarm then has the
+        status "no alarm".
 
     Notes
     -----
@@ -193,14 +198,13 @@ def lines(
         k = int(alerts.specialty[a])
         found = discovery.specialties[k] if k >= 0 else None
         codes = log.diagnosis[[log.access_encounter[a]]].indices
-        yield {
+        line = {
             "row": int(log.access_row[a]),
             "user": pseudonyms(user) if pseudonyms else user,
             "at": str(np.datetime64(int(log.access_at[a]), "us")) + "Z",
             "declared": str(log.taxonomy[log.access_user[a]]) or None,
             "practised": found.called(hide_small=pseudonyms is not None) if found else None,
             "diagnoses": [log.label(str(log.codes[d])) for d in codes],
-            "alarm": not declared,
             "status": "explained" if status else "open",
             "because": log.label(str(log.codes[alerts.reason[a]]))
             if practice
@@ -211,3 +215,7 @@ def lines(
             else "neither the declared nor a de facto specialty covers a diagnosis",
             "lift": round(float(max(alerts.declared[a], alerts.practised[a])), 3),
         }
+        if not because:
+            del line["because"]
+            line["status"] = "no alarm" if declared else line["status"]
+        yield line

@@ -144,23 +144,19 @@ def caught_rows(kinds: Mapping[str, Caught]) -> list[list[Any]]:
 def queue_table(title: str, described: Iterable[Mapping[str, Any]]) -> Table:
     """Return accesses that `lines` described; their status stands there if it is not always one.
 
-    Where some raise no alarm, the table says which do, and not what explains them.
+    What explains them is shown where `lines` said it.
     """
     described = list(described)
     found = {line["status"] for line in described}
     columns = {"row": "", "user": "", "declared": "", "practised": "", "diagnoses": ""}
-    if not all(line["alarm"] for line in described):
-        columns |= {"alarm": "", "lift": ".3f"}
-    else:
-        columns |= {"status": ""} if len(found) > 1 else {}
-        columns |= {"because": ""} if "explained" in found else {}
-        columns |= {"lift": ".3f"} if "open" in found else {}
+    columns |= {"status": ""} if len(found) > 1 else {}
+    said = all("because" in line for line in described)
+    columns |= {"because": ""} if "explained" in found and said else {}
+    columns |= {"lift": ".3f"} if "open" in found or not said else {}
 
     def cell_of(line: Mapping[str, Any], name: str) -> Any:
         if name == "diagnoses":
             return "; ".join(line[name])
-        if name == "alarm":
-            return line["status"] if line["alarm"] else "none"
         return (line[name] or "none") if name == "declared" else line[name]
 
     rows = [[cell_of(line, name) for name in columns] for line in described]

@@ -27,7 +27,7 @@ def study(
     if not LEAST <= share <= 1 or replications < 1 or passes <= 0:
         raise InputError(
             f"share {share!r}, replications {replications!r}, passes {passes!r}: expected "
-            "{LEAST:g} <= share <= 1, at least one replication and passes > 0."
+            f"{LEAST:g} <= share <= 1, at least one replication and passes > 0."
         )
     report = Report(
         "Chapter 4: convergence of stochastic block coordinate descent",
