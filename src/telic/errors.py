@@ -4,6 +4,7 @@
 
     TelicError
     ├── InputError    what the user gave cannot be used: a file, a row, a value, a parameter
+    │   ├── AnotherJobError  a folder of pieces holds the results of another job
     │   ├── DivergedError    the steps of a fit grew without bound on these rows
     │   └── TooManyPairs     an attack would compare more pairs than it was allowed to
     ├── ModelError    a saved model is damaged, or newer than this version of telic

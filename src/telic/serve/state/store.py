@@ -500,8 +500,8 @@ class Store:
         Without a code the driver speaks, of address, role and database, and no server.
         """
         reason = _reason(error)
-        of_driver = isinstance(error, DatabaseError) and not isinstance(error.orig, sqlite3.Error)
-        if not of_driver or _code(error):
+        of_server = self._engine.dialect.name != "sqlite" and isinstance(error, DatabaseError)
+        if not of_server or _code(error):
             return reason
         if reason != self._told:
             self._told = reason
