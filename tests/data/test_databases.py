@@ -96,10 +96,9 @@ def test_nobody_waits_long_for_what_others_hold():
     assert databases.POSTGRESQL["tcp_user_timeout"] == 10_000
 
 
-@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "postgresql"])
-def test_the_driver_of_postgresql_is_told_how_long_to_wait(scheme):
-    engine = open_engine(f"{scheme}://ann@host/box", [])
-    told = {}
+def told_to_the_driver(url):
+    """Return what a driver is told for a connection, which is not made."""
+    engine, told = open_engine(url, []), {}
 
     @event.listens_for(engine, "do_connect")
     def asked(dialect, record, arguments, options):
@@ -108,22 +107,17 @@ def test_the_driver_of_postgresql_is_told_how_long_to_wait(scheme):
 
     with pytest.raises(InterruptedError):
         engine.connect()
-    assert told.items() >= POSTGRESQL.items()
+    return told
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg", "postgresql"])
+def test_the_driver_of_postgresql_is_told_how_long_to_wait(scheme):
+    assert told_to_the_driver(f"{scheme}://ann@host/box").items() >= POSTGRESQL.items()
 
 
 def test_what_the_url_says_goes_first():
-    engine = open_engine(
-        "postgresql+psycopg://ann@host/box?options=-csearch_path%3Dshop&connect_timeout=9", []
-    )
-    told = {}
-
-    @event.listens_for(engine, "do_connect")
-    def asked(dialect, record, arguments, options):
-        told.update(options)
-        raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        engine.connect()
+    said = "options=-csearch_path%3Dshop&connect_timeout=9"
+    told = told_to_the_driver(f"postgresql+psycopg://ann@host/box?{said}")
     assert told["connect_timeout"] == "9"
     assert told["options"] == f"{POSTGRESQL['options']} -csearch_path=shop"
     assert told["tcp_user_timeout"] == POSTGRESQL["tcp_user_timeout"]

@@ -27,6 +27,7 @@ from telic.data.csv_files import (
     quoted_cells,
     separator_of,
     unreadable,
+    written_cells,
 )
 from telic.data.tables import is_number, refuse_repeated
 from telic.errors import InputError
@@ -95,7 +96,7 @@ def read_table(
             elif pa.types.is_string_view(field.type):
                 table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
     else:
-        delimiter = _delimiter_of(path)
+        delimiter = separator_of(path)
         table = csv_table(
             path,
             parse_options=quoted_cells(delimiter),
@@ -123,19 +124,6 @@ def _with_decimal_points(table: pa.Table, texts: Collection[str]) -> pa.Table:
             pointed = pc.if_else(pc.equal(pointed, ""), None, pointed).cast(pa.float64())
         table = table.set_column(place, name, pointed)
     return table
-
-
-def written_cells(path: str | Path, names: Sequence[str]) -> pa.Table:
-    """Return some columns of a CSV or TSV file, each cell a text as it is written: "007", "NA"."""
-    path = Path(path)
-    options = csv.ConvertOptions(
-        include_columns=names, column_types=dict.fromkeys(names, pa.string())
-    )
-    return csv_table(path, parse_options=quoted_cells(_delimiter_of(path)), convert_options=options)
-
-
-def _delimiter_of(path: Path) -> str:
-    return "\t" if ending_of(path) == ".tsv" else separator_of(path)
 
 
 def refuse_thousands(path: str | Path, names: Sequence[str]) -> None:

@@ -289,9 +289,9 @@ def unreadable(
 def separator_of(path: Path, *, comment: str | None = None) -> str:
     r"""Find the separator of a CSV file in its first line, quoted text aside.
 
-    A comma, if the line has one; else a semicolon, else a tab, whichever the line has; a comma for
-    a single column. Where it is a semicolon, numbers may have a comma as their decimal mark; of
-    what a point means then, see `parted_by_points`.
+    A tab if the file's name ends in ``.tsv``. Else a comma, if the line has one, or a semicolon, or
+    a tab, whichever the line has; a comma for a single column. Where it is a semicolon, numbers may
+    have a comma as their decimal mark; of what a point means then, see `parted_by_points`.
 
     Parameters
     ----------
@@ -330,4 +330,14 @@ def separator_of(path: Path, *, comment: str | None = None) -> str:
         raise
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable(path, error) from None
+    if ending_of(path) == ".tsv":
+        return "\t"
     return next((mark for mark in ",;\t" if mark.encode() in head), ",")
+
+
+def written_cells(path: Path, names: Sequence[str]) -> pa.Table:
+    """Return some columns of a CSV or TSV file, each cell a text as it is written: "007", "NA"."""
+    options = pyarrow.csv.ConvertOptions(
+        include_columns=names, column_types=dict.fromkeys(names, pa.string())
+    )
+    return csv_table(path, parse_options=quoted_cells(separator_of(path)), convert_options=options)

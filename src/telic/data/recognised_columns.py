@@ -48,7 +48,6 @@ LEAST_LETTERS = 5
 _NOT_OF = {
     "list": {"user", "network", "past"},
     "queries": {"id", "payload", "url", "language", "category"},
-    "compositions": set(),
 }
 """Roles that a kind of file has no use for."""
 _KNOWN: tuple[tuple[str, Kind, tuple[str, ...], dict[str, str]], ...] = (
@@ -176,11 +175,10 @@ def _taken(named: Mapping[str, str], kind: Kind) -> set[str]:
 
     What a query log has no use for, such as a context, must not take its users' column away.
     """
-    return {
-        column
-        for role, column in named.items()
-        if role not in _NOT_OF[kind] and (role in USUAL or kind == "list")
-    }
+    if kind != "queries":
+        return set(named.values())
+    used = USUAL.keys() - _NOT_OF["queries"]
+    return {column for role, column in named.items() if role in used}
 
 
 def _refuse_taken(
@@ -258,7 +256,6 @@ def _by_usual_names(pieces: Pieces, names: Sequence[str], named: dict[str, str])
             f"({', '.join(USUAL['phrase'][:-1])}); found {list(names)}. Say which one it is "
             f"with --column phrase=NAME.{alone}"
         )
-    kind = "queries" if "at" in roles else "list"
     called = "query log" if kind == "queries" else "list of phrases"
     ordered = {role: roles[role] for role in [*USUAL, *roles] if role in roles}
     return _shape(called, kind, ordered, names)

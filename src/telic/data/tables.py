@@ -300,8 +300,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
             convert = pyarrow.csv.ConvertOptions(
                 column_types=texts, null_values=[""], strings_can_be_null=True
             )
-            tabs = ending_of(path) == ".tsv"
-            parse = quoted_cells("\t" if tabs else separator_of(path))
+            parse = quoted_cells(separator_of(path))
             return csv_table(
                 path, block_size=_LONGEST_LINE, parse_options=parse, convert_options=convert
             )

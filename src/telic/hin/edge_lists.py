@@ -109,10 +109,8 @@ def read_edge_list(
             f"{path}: its ending {ending_of(path)!r} is of no text file. Save it as CSV, or give a "
             "folder of tables, a description (.json) or GraphML."
         )
-    if delimiter is None and ending_of(path) == ".csv":
+    if delimiter is None and ending_of(path) in (".csv", ".tsv"):
         delimiter = separator_of(path, comment="#")
-    if delimiter is None and ending_of(path) == ".tsv":
-        delimiter = "\t"
     lines = list(_lines(path, delimiter))
     names, lines = _columns_of(path, lines, columns, header)
     if not lines:

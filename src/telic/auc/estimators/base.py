@@ -207,18 +207,13 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         if self.pos_label is not None:
             found = np.array(equal_to(self.pos_label, classes.tolist()))
             if not found.any():
-                encoded = (
-                    ""
-                    if classes.tolist() != [0, 1]
-                    else (
+                said = f"pos_label: {self.pos_label!r} is none of the labels {classes.tolist()}."
+                if classes.tolist() == [0, 1]:
+                    said += (
                         " If some tool of scikit-learn has encoded yours, fit it on "
                         f"y == {self.pos_label!r} without a pos_label."
                     )
-                )
-                raise InputError(
-                    f"pos_label: {self.pos_label!r} is none of the labels {classes.tolist()}."
-                    + encoded
-                )
+                raise InputError(said)
             classes = np.concatenate([classes[~found], classes[found]])
         self.classes_ = classes
         return y == classes[1]

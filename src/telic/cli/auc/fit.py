@@ -227,8 +227,7 @@ def _carried(table: Path, source: Any, names: list[str]) -> dict[str, Any]:
     """Return the columns to copy: of a text file every cell as it is written, such as "0047"."""
     import pyarrow as pa
 
-    from telic.auc.table_columns import written_cells
-    from telic.data.csv_files import ending_of
+    from telic.data.csv_files import ending_of, written_cells
 
     if ending_of(table) != ".parquet":
         source = written_cells(table, names)

@@ -90,7 +90,7 @@ class OwnQueries:
             if (added := live.added(query)) >= 0:  # perhaps it was added again
                 return added
             shown = live.shown_for(query, place.alike, through)
-            if not shown and through and live.shown_for(query, place.alike, tenants):
+            if not shown and through is not None and live.shown_for(query, place.alike, tenants):
                 return NOT_SHOWN
             if completer.merged:
                 if shown:
