@@ -188,8 +188,9 @@ class ElasticNetRegressorCV(_PathCV, ElasticNetRegressor):
         Length of the grid, from the strongest useful penalty to one that is weak, or the grid.
     eps : float
         How weak that is: its ℓ₁ part at most `eps` times that which leaves no feature, its ℓ₂
-        part at most `eps`² times that which shrinks each to about a tenth. (scikit-learn's grids
-        look at the first alone, so how weak the second gets depends on the unit of y.)
+        part at most the square of `eps` times that which shrinks each to about a tenth.
+        (scikit-learn's grids look at the first alone, so how weak the second gets depends on the
+        unit of y.)
     loss, groups, positive, fit_intercept, solver, tol, max_iter, random_state
         As in `ElasticNetRegressor`.
     cv : int, splitter or None
