@@ -48,7 +48,20 @@ def test_one_code_serves_all_numbers_that_callers_write(folder):
     callee = kernels.kernel(double)
     caller = kernels.kernel(lambda x: callee(0) + callee(x=1) + callee(x))
     assert caller(5) == 12
-    assert callee.signatures == [(numba.int64,)]
+    assert len(list(folder.glob("*/*double*inner*.nbc"))) == 1
+
+
+def test_what_kernels_call_is_kept_apart_from_what_python_calls(folder):
+    """Python would follow no address if it found what was compiled for a kernel."""
+    callee = kernels.kernel(double)
+    caller = kernels.kernel(lambda x: callee(x))
+    assert caller(5) == 10
+    assert callee.signatures == []
+    assert callee(5) == 10
+    later = kernels.kernel(double)
+    assert later(5) == 10
+    assert sum(later.stats.cache_hits.values()) == 1
+    assert kernels.kernel(lambda x: later(x))(5) == 10
 
 
 WARM = """

@@ -75,27 +75,36 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     """
     if function is None:
         return partial(kernel, **options)
+    compiled = _dispatcher(function, **options)
+    if compiled is not function:
+        # Most kernels are called by kernels alone, and need nothing that lets Python call them.
+        inner = cache(lambda: _dispatcher(function, "inner", no_cpython_wrapper=True, **options))
+        compiled.get_call_template = partial(_of_any_number, inner)
+        compiled.get_overload = lambda types: inner().get_overload(types)
+    return compiled
+
+
+def _dispatcher(function: Callable, suffix: str = "", **options: Any) -> Any:
+    """Return numba's object that compiles a function for the types that it meets."""
     # No kernel is called from C, and the wrapper for that takes long to compile.
-    options["no_cfunc_wrapper"] = True
-    compiled = numba.njit(nogil=True, **options)(function)
+    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     # NUMBA_DISABLE_JIT leaves functions as they are, and what is typed at a prompt has no file.
     if compiled is not function and os.path.isfile(function.__code__.co_filename):
-        compiled._cache = _Cache(function)
+        compiled._cache = _Cache(function, suffix)
         compiled.compile = partial(_compile_once, compiled.compile, compiled._cache)
-    if compiled is not function:
-        compiled.get_call_template = partial(_of_any_number, compiled.get_call_template)
     return compiled
 
 
 class _Cache:
     """numba's cache of a function, made when code is asked for: a fit needs few of the kernels."""
 
-    def __init__(self, function: Callable) -> None:
+    def __init__(self, function: Callable, suffix: str) -> None:
         self._function = function
+        self._suffix = suffix
 
     @cached_property
     def _made(self) -> FunctionCache:
-        return _cache_of(self._function)
+        return _cache_of(self._function, self._suffix)
 
     def load_overload(self, sig: object, target_context: Any) -> object:
         """Return compiled code of these types, or None.
@@ -111,10 +120,10 @@ class _Cache:
         return getattr(self._made, name)
 
 
-def _of_any_number(template: Callable, args: Any, kws: dict[str, Any]) -> object:
+def _of_any_number(inner: Callable, args: Any, kws: dict[str, Any]) -> object:
     """Compile what another kernel calls for all numbers; numba would for each that is written."""
     named = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
-    return template(tuple(map(numba.types.unliteral, args)), named)
+    return inner().get_call_template(tuple(map(numba.types.unliteral, args)), named)
 
 
 def _compile_once(compile_: Callable, cache: _Cache, signature: object) -> object:
@@ -183,9 +192,9 @@ def _locks(folder: str) -> int:
 class _Code(IndexDataCacheFile):
     """Compiled code of one function, a file for each of its types, and an index of them."""
 
-    def __init__(self, folder: str, cache: FunctionCache, module: str) -> None:
+    def __init__(self, folder: str, cache: FunctionCache, module: str, suffix: str) -> None:
         stamp = cache._impl.locator.get_source_stamp()
-        super().__init__(folder, cache._impl.filename_base, stamp)
+        super().__init__(folder, cache._impl.filename_base + suffix, stamp)
         self._module = module
         self._beside: _Code | None = None
         del self._version
@@ -228,16 +237,16 @@ class _Code(IndexDataCacheFile):
         COMPILED.append(Path(self._cache_path, name))
 
 
-def _cache_of(function: Callable) -> FunctionCache:
+def _cache_of(function: Callable, suffix: str = "") -> FunctionCache:
     try:
         cache = FunctionCache(function)
     except RuntimeError:  # no folder can be written
         _keep_in_a_temporary_folder()
         cache = FunctionCache(function)
-    code = _Code(cache.cache_path, cache, function.__module__)
+    code = _Code(cache.cache_path, cache, function.__module__, suffix)
     beside = str(Path(function.__code__.co_filename).parent / "__pycache__")
     if beside != cache.cache_path:
-        code._beside = _Code(beside, cache, function.__module__)
+        code._beside = _Code(beside, cache, function.__module__, suffix)
     cache._cache_file = code
     return cache
 

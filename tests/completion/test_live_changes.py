@@ -33,7 +33,7 @@ def test_what_nobody_types_in_a_change_becomes_a_space(tmp_path):
     live = box(tmp_path).live
     live.put(" Teapot\n", 1.0)
     live.increment("Tea \t rose\x07", 2.0)
-    assert [text for _, text, _ in live._forms] == ["Tea rose", "Teapot"]
+    assert [text for _, text, _ in live._changed.rows] == ["Tea rose", "Teapot"]
     assert live.find("Tea rose") >= 0
     with pytest.raises(InputError, match="phrase is '': expected something to match"):
         live.put("\x07", 1.0)
@@ -44,7 +44,7 @@ def test_what_nobody_types_in_a_change_becomes_a_space(tmp_path):
 def test_a_phrase_that_python_gave_is_changed_as_it_is():
     live = Live(PrefixIndex.build(["a\x07b", "a b"], [3.0, 2.0]))
     live.put("a\x07b", 5.0)
-    assert [text for _, text, _ in live._forms] == ["a\x07b"]
+    assert [text for _, text, _ in live._changed.rows] == ["a\x07b"]
     assert live.delete("a\x07b")
     assert live.find("a\x07b") < 0 <= live.find("a b")
     with pytest.raises(InputError, match="phrase is None: expected a str"):
@@ -646,9 +646,9 @@ def test_words_of_changed_phrases_are_made_anew_where_a_phrase_is_new(tmp_path):
     completer = box(tmp_path)
     completer.live.put("Iced Tea", 4)
     assert texts(completer, "tea iced") == ["Iced Tea"]
-    before = completer.live._words
+    before = completer.live._changed._words
     completer.live.increment("Iced Tea")
-    assert completer.live._words is before
+    assert completer.live._changed._words is before
     completer.live.put("Iced Tea Rose", 3)
     assert texts(completer, "tea iced") == ["Iced Tea", "Iced Tea Rose"]
     completer.live.put("ICED tea", 2)  # another spelling of a form that is there

@@ -2,8 +2,6 @@
 
 import math
 import threading
-from array import array
-from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from telic.completion.engine.few_words import FewWords
+from telic.completion.box.changed_phrases import ChangedPhrases
 from telic.completion.engine.filters import NO_VALUE, Filter
 from telic.completion.engine.folding import checked_form, encoded_prefix, fold
 from telic.completion.engine.prefix_index import PrefixIndex
@@ -71,19 +69,15 @@ class Live:
     _numbers: dict[str, int] = field(default_factory=dict)
     # Where each added phrase would stand among the ids.
     _stands: list[int] = field(default_factory=list)
-    # Changed and added phrases in the order of an index that has them: folded form, spelling and
-    # number; with columns of their numbers, weights, and first numbers of their texts.
-    _forms: list[tuple[bytes, str, int]] = field(default_factory=list)
-    _places: "array[int]" = field(default_factory=lambda: array("q"))
-    _heft: "array[float]" = field(default_factory=lambda: array("d"))
-    _firsts: "array[int]" = field(default_factory=lambda: array("q"))
     _known: dict[str, int] = field(default_factory=dict)
-    # Those of the changed phrases' forms, each once, and which of these each phrase has.
-    _words: tuple[FewWords, np.ndarray] | None = field(default=None, repr=False, compare=False)
+    _changed: ChangedPhrases = field(init=False, repr=False, compare=False)
     _touched: tuple[int, int, np.ndarray] = field(
         default=(0, 0, NONE_LEFT_OUT), repr=False, compare=False
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._changed = ChangedPhrases(len(self.index))
 
     def __len__(self) -> int:
         """Return how many phrases are kept for having been changed, added or deleted."""
@@ -128,9 +122,9 @@ class Live:
             phrase = self.spelled(phrase)
             form = checked_form(phrase, "phrase").encode()
             found = [id for id in self.index.alike(phrase) if id not in self.gone]
-            first, last = self._range_of(form)
-            changed = self._forms[first:last]
-            self._replace(first, last, [])
+            places = self._changed.alike(form)
+            changed = self._changed.rows[places.start : places.stop]
+            self._changed.replace(places, [], [])
             for _, text, number in changed:
                 del self.weights[number]
                 self._numbers.pop(text, None)
@@ -177,9 +171,8 @@ class Live:
         id = next(iter(alike), -1) if through is None else through.first_of(alike)
         if id >= 0 and id not in self.gone:
             return self.index.phrase(id)
-        first, last = self._range_of(encoded_prefix(phrase))
-        added = (text for _, text, number in self._forms[first:last] if number >= len(self.index))
-        return next(added, None)
+        changed = (self._changed.rows[i] for i in self._changed.alike(encoded_prefix(phrase)))
+        return next((text for _, text, number in changed if number >= len(self.index)), None)
 
     def weight(self, number: int) -> float:
         """Return the weight of a number now."""
@@ -205,21 +198,19 @@ class Live:
 
     def changed(self, typed: bytes) -> list[tuple[bytes, int]]:
         """Return the changed or added phrases that begin with a folded prefix: form and number."""
-        first, last = self._range(typed)
-        return [(form, number) for form, _, number in self._forms[first:last]]
+        places = self._changed.beginning(typed)
+        return [
+            (form, number) for form, _, number in self._changed.rows[places.start : places.stop]
+        ]
 
     def heaviest(
         self, typed: bytes, n: int, through: Filter | None, besides: Collection[int] = ()
     ) -> list[tuple[bytes, int, float]]:
-        """Return the n heaviest of those that `changed` gives, with weights; of equal, the first.
-
-        A text in several contexts comes once, as the heaviest that passes a filter, whose boosts
-        count; not at all if one of its numbers is among those `besides` which others are asked for.
-        """
-        if not self._forms:
+        """Return the n heaviest of those that `changed` gives: see `ChangedPhrases.heaviest`."""
+        if not self._changed.rows:
             return []
         with self._lock:
-            return self._best(np.arange(*self._range(typed)), through, besides, n)
+            return self._changed.heaviest(self._changed.beginning(typed), through, besides, n)
 
     def having(
         self,
@@ -230,26 +221,11 @@ class Live:
         typos: int = 0,
         keyboard: str | None = None,
     ) -> list[tuple[bytes, int, float, int]]:
-        """Return, as `heaviest` does, all that have every typed word, with what that costs.
-
-        Costs are in quarters of an edit: see `telic.completion.engine.few_words.FewWords`.
-        """
-        if not self._forms:
+        """Return all of them that have every typed word: see `ChangedPhrases.having`."""
+        if not self._changed.rows:
             return []
         with self._lock:
-            if self._words is None:
-                forms = [form for form, _, _ in self._forms]
-                first = [i for i, form in enumerate(forms) if not i or form != forms[i - 1]]
-                of_form = np.repeat(np.arange(len(first)), np.diff([*first, len(forms)]))
-                self._words = FewWords([forms[i] for i in first]), of_form
-            words, of_form = self._words
-            places, costs = words.matching(typed, typos=typos, keyboard=keyboard)
-            of_each = np.full(len(words), -1)
-            of_each[places] = costs
-            rows = np.flatnonzero(of_each[of_form] >= 0)
-            of = {self._forms[row][0]: int(of_each[of_form[row]]) for row in rows}
-            best = self._best(rows, through, besides)
-            return [(form, number, weight, of[form]) for form, number, weight in best]
+            return self._changed.having(typed, through, besides, typos=typos, keyboard=keyboard)
 
     def shown_as(self, phrase: str, through: Filter | None) -> int:
         """Return the number by which a phrase is suggested through a filter, -1 if it is not."""
@@ -259,8 +235,9 @@ class Live:
         if number not in self.weights:
             return through.find(phrase)
         with self._lock:
-            places = np.arange(*self._range_of(encoded_prefix(phrase), phrase))
-            return next((number for _, number, _ in self._best(places, through)), -1)
+            places = self._changed.alike(encoded_prefix(phrase), phrase)
+            best = self._changed.heaviest(places, through)
+            return next((number for _, number, _ in best), -1)
 
     def left(self, ids: np.ndarray) -> np.ndarray:
         """Return those ids that are neither deleted nor changed."""
@@ -343,68 +320,12 @@ class Live:
                 self._stands.append(self.index.place(phrase).at)
             if number >= len(self.index):
                 self._numbers[phrase] = number
-        first, last = self._range_of(form, phrase)
-        numbers = sorted({*self._places[first:last], *weights})
+        places = self._changed.alike(form, phrase)
+        numbers = sorted({*self._changed.numbers(places), *weights})
         self.weights.update(weights)
-        self._replace(first, last, [(form, phrase, number) for number in numbers])
+        rows = [(form, phrase, number) for number in numbers]
+        self._changed.replace(places, rows, [self.weights[number] for number in numbers])
         self.version += 1
-
-    def _replace(self, first: int, last: int, forms: list[tuple[bytes, str, int]]) -> None:
-        """Put the changed phrases of one text, or none, where there were others of a form."""
-        if [form for form, _, _ in self._forms[first:last]] != [form for form, _, _ in forms]:
-            self._words = None
-        numbers = [number for _, _, number in forms]
-        self._forms[first:last] = forms
-        self._places[first:last] = array("q", numbers)
-        self._heft[first:last] = array("d", [self.weights[number] for number in numbers])
-        self._firsts[first:last] = array("q", numbers[:1] * len(numbers))
-
-    def _best(
-        self,
-        places: np.ndarray,
-        through: Filter | None,
-        besides: Collection[int] = (),
-        n: int | None = None,
-    ) -> list[tuple[bytes, int, float]]:
-        """Return the n heaviest of some places, in their order, each text once: see `heaviest`."""
-        numbers, firsts = (
-            np.frombuffer(each, np.int64)[places] for each in (self._places, self._firsts)
-        )
-        weights = np.frombuffer(self._heft)[places]
-        may = np.ones(len(places), bool)
-        if besides:
-            may = ~np.isin(firsts, firsts[np.isin(numbers, list(besides))])
-        if through is not None:  # what was added since is limited to nothing, and not boosted
-            there = numbers < len(self.index)
-            may[there] &= through.contexts.allowed(through.wanted, numbers[there])
-            weights[there] += through.added(numbers[there])
-        rows = np.flatnonzero(may)
-        begins = np.flatnonzero(np.diff(firsts[rows], prepend=-1))
-        if len(begins) < len(rows):  # a text is in several contexts
-            texts = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
-            heavy = weights[rows] == np.maximum.reduceat(weights[rows], begins)[texts]
-            rows = rows[heavy][np.unique(texts[heavy], return_index=True)[1]]
-        if n is not None and len(rows) > n:
-            least = np.partition(weights[rows], -n)[-n]
-            above, equal = rows[weights[rows] > least], rows[weights[rows] == least]
-            rows = np.sort(np.concatenate([above, equal[: n - len(above)]]))
-        return [
-            (self._forms[places[row]][0], int(numbers[row]), float(weights[row])) for row in rows
-        ]
-
-    def _range(self, typed: bytes) -> tuple[int, int]:
-        """Return where forms begin with a prefix; no UTF-8 has the byte that ends the range."""
-        first = bisect_left(self._forms, (typed,))
-        return first, bisect_left(self._forms, (typed + b"\xff",), first)
-
-    def _range_of(self, form: bytes, spelling: str | None = None) -> tuple[int, int]:
-        """Return where those of one form are, or of one spelling of it."""
-        if spelling is None:
-            ends: tuple[Any, Any] = (form,), (form + b"\0",)
-        else:
-            ends = (form, spelling), (form, spelling + "\0")
-        first = bisect_left(self._forms, ends[0])
-        return first, bisect_left(self._forms, ends[1], first)
 
 
 def compacted(completer: "Completer") -> "Completer":
