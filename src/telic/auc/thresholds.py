@@ -82,40 +82,54 @@ def choose_threshold(
     n, n_pos = float(scores.size), float(np.count_nonzero(positive))
     if weight is not None:
         n, n_pos = float(weight.sum()), float(weight[positive].sum())
-    usual = float(np.median(np.abs(scores)))
     if name in ("prior", "top_k"):
         wanted = n_pos if number is None else float(number)
-        wanted = wanted * n if wanted < 1 and number is not None else wanted
-        if weight is None:
-            low, high = _call(scores, round(wanted))
-        else:
-            if (weight == np.floor(weight)).all():
-                wanted = round(wanted)  # rows come whole
-            low, high = _call_weighted(scores, weight, wanted)
-        same = TIED * max(usual, abs(low), abs(high))
-        if high - low <= same:
-            low, high = _beside_tie(scores, (low - same, high + same))
-        return _between(low, high)
+        share = number is not None and wanted < 1
+        return _cut_below(wanted * n if share else wanted, scores, weight)
     if name == "youden":
         # The index times both classes: in whole numbers, cuts that are as good tie to the bit.
         gain, loss = n - n_pos, n_pos
     else:
         gain, loss = (1.0 if number is None else float(number)), 1.0
+    worth = np.where(positive, gain, -loss)
+    return _best_cut(scores, worth if weight is None else weight * worth)
+
+
+def _cut_below(wanted: float, scores: np.ndarray, weight: np.ndarray | None) -> float:
+    """Return a threshold above which rows of so much weight lie, or as many rows."""
+    if weight is None:
+        low, high = _call(scores, round(wanted))
+    else:
+        if (weight == np.floor(weight)).all():
+            wanted = round(wanted)  # rows come whole
+        low, high = _call_weighted(scores, weight, wanted)
+    same = TIED * max(_usual(scores), abs(low), abs(high))
+    if high - low <= same:
+        low, high = _beside_tie(scores, (low - same, high + same))
+    return _between(low, high)
+
+
+def _best_cut(scores: np.ndarray, worth: np.ndarray) -> float:
+    """Return the threshold above which the rows are worth most, together; of equals, the highest.
+
+    It may lie above all rows or below all of them.
+    """
     order = np.argsort(-scores)
     ranked = scores[order]
-    worths = np.where(positive[order], gain, -loss)
-    if weight is not None:
-        worths = weight[order] * worths
-    worth = np.concatenate([[0.0], np.cumsum(worths)])
+    total = np.concatenate([[0.0], np.cumsum(worth[order])])
     # A cut after the first k is possible where the score changes, and at both ends.
-    same = TIED * np.maximum(usual, np.abs(ranked))
+    same = TIED * np.maximum(_usual(scores), np.abs(ranked))
     allowed = np.concatenate([[True], ranked[1:] < ranked[:-1] - same[:-1], [True]])
-    best = int(np.argmax(np.where(allowed, worth, -np.inf)))
+    best = int(np.argmax(np.where(allowed, total, -np.inf)))
     if best == 0:
         return float(np.nextafter(ranked[0] + 2 * same[0], np.inf))
     if best == scores.size:
         return float(np.nextafter(ranked[-1] - 2 * same[-1], -np.inf))
     return _between(ranked[best], ranked[best - 1])
+
+
+def _usual(scores: np.ndarray) -> float:
+    return float(np.median(np.abs(scores)))
 
 
 def _call(scores: np.ndarray, wanted: int) -> tuple[float, float]:
