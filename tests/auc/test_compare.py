@@ -76,10 +76,9 @@ class Huge:
             return X[:, 0] * 1e200
 
 
-def test_long_steps_diverge_on_a_row_that_stands_apart():
+def test_long_steps_diverge():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), rng.random(300) < 0.3
-    X[0] = 1e5
     with pytest.raises(DivergedError, match="RegSOLAM: the weights are not finite; scale"):
         RegSOLAM(1e-4, step_size=1e4, max_iter=5, random_state=0, pos_label=True).fit(X, y)
 

@@ -5,11 +5,15 @@ import pytest
 from river import preprocessing
 from scipy import sparse
 from scipy.optimize import minimize
+from scipy.special import lambertw
 from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import StandardScaler
 
 from telic.auc import OAM, OPAUC, SOLAM, SPAM, VRSPAM, RegSOLAM, UniExp
 from telic.auc.methods.exact import elastic_net, exact
 from telic.auc.methods.opauc import opauc_sketch_steps
+from telic.auc.methods.uniexp import _moved
 from telic.auc.objective import moments, objective
 from telic.errors import InputError
 from telic.evaluate.classification import roc_auc
@@ -119,6 +123,31 @@ def test_uniexp_reaches_scipys_optimum():
     reached = defined(np.append(model.coef_[0], model._state["bias"]))
     assert reached / best - 1 < 2e-3
     assert defined(np.zeros(6)) / best - 1 > 0.1
+
+
+def test_a_row_missed_by_far_does_not_throw_uniexps_weights_away():
+    """A step along the gradient there would be exp(margin) long: it left a loss 100 times that."""
+    X, y = make_classification(2000, 20, random_state=1)
+    positive, X = y == 1, StandardScaler().fit_transform(X)
+    model = UniExp(pos_label=True, random_state=0).fit(X, positive)
+    scores = X @ model.coef_[0] + model._state["bias"]
+    assert (np.exp(-scores[positive]).mean() + np.exp(scores[~positive]).mean()) / 2 < 0.9
+
+
+@pytest.mark.parametrize("model", [RegSOLAM(), SOLAM(1e9), OAM("gra")], ids=str)
+def test_a_fit_that_ends_worse_than_no_ranking_says_so(model):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 4)), rng.random(300) < 0.3
+    X[rng.random(300) < 0.01] *= 1e6
+    X[:, 0] -= 1e-7 * y
+    model = clone(model).set_params(max_iter=1, step_size=1e6, random_state=0)
+    with pytest.warns(UserWarning, match="ended worse than with weights of 0"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("k", [-800.0, -36.1, -35.9, -3.0, 0.99, 1.01, 5.0, 700.0])
+def test_uniexps_step_solves_its_equation(k):
+    assert _moved(k) == pytest.approx(lambertw(np.exp(k)).real, rel=1e-12)
 
 
 @pytest.mark.parametrize("model", ONLINE, ids=str)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import lambertw
 from sklearn.base import clone
 
 from telic.auc import OAM, SOLAM, SPAM, RegSOLAM, UniExp
@@ -43,8 +44,9 @@ def solam(forgetting, beta=0.0, radius=np.inf, step_size=1.0):
         alpha = np.clip(alpha, -2 * reach, 2 * reach)
         w = w - eta * (slope * x + beta * w)
         w = w * min(1.0, radius / max(np.linalg.norm(w), 1e-300))
-        total = forgetting * total + eta
-        average = average + eta / total * (w - average)
+        share = 1 / np.sqrt(counts.sum())
+        total = forgetting * total + share
+        average = average + share / total * (w - average)
     return average
 
 
@@ -56,9 +58,12 @@ def uniexp(forgetting):
         largest, seen = max(largest, 1 + x @ x), counts.sum()
         ridge = BETA * seen**2 / counts.prod()
         eta = 1 / (seen / (2 * counts.min()) * largest + ridge * seen)
-        sign = 1 if y else -1
-        push = eta * seen / (2 * counts[int(y)]) * sign * np.exp(min(-sign * (w @ x + bias), 5))
-        w = w + push * x - eta * ridge * w
+        sign, own = 1 if y else -1, 1 + x @ x
+        w = w / (1 + eta * ridge)
+        margin = sign * (w @ x + bias)
+        step = eta * seen / (2 * counts[int(y)])
+        push = sign * lambertw(step * own * np.exp(-margin)).real / own
+        w = w + push * x
         bias += push
     return w
 

@@ -21,6 +21,9 @@ from telic.evaluate.classification import equal_to, roc_auc
 from telic.optim.design import check_values
 from telic.optim.estimators.linear import example_weights
 
+TOO_FAR = 2.0
+"""Times the objective at weights of 0: steps that have only not settled yet end below that, on few
+rows of noise, too."""
 LEAST_SHARE = 1e-9
 """Of a class in all weight: below, one less the other's share has lost its digits."""
 
@@ -84,8 +87,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         ConvergenceWarning
             If the gap to the optimum is not certified to be within `tol` when the method ends.
         UserWarning
-            If no `pos_label` was given and the larger label is the majority's, or if nothing can
-            be ranked.
+            If no `pos_label` was given and the larger label is the majority's, if nothing can be
+            ranked, or if a method that stops by no rule ends worse than weights of 0.
         """
         self._check_ends()
         X, y = self._checked(X, y)
@@ -107,6 +110,13 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         unsure = solution.converged is None and solution.exhausted
         if not solution.stopped and (solution.converged is False or unsure):
             warnings.warn(self._not_converged(solution), ConvergenceWarning, stacklevel=2)
+        if solution.converged is None and _worse_than_none(solution, positive, scores, weight):
+            warnings.warn(
+                f"{type(self).__name__} ended worse than with weights of 0, which rank nothing: "
+                "scale the columns (for instance with StandardScaler), make more passes "
+                "(max_iter), or take a method that stops at the optimum, such as ExactAUC.",
+                stacklevel=2,
+            )
         high, low = (
             np.average(scores[side], weights=None if weight is None else weight[side])
             for side in (positive, ~positive)
@@ -260,6 +270,16 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(label != label)
     except TypeError:  # NA is neither equal to itself nor different
         return True
+
+
+def _worse_than_none(
+    solution: Solution, positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None
+) -> bool:
+    """Whether the objective is above what it is at weights of 0, or where it has none, the AUC."""
+    if np.isnan(solution.objective):
+        return roc_auc(positive, scores, sample_weight=weight) < 0.5
+    share = float(np.average(positive, weights=weight))
+    return solution.objective > TOO_FAR * share * (1 - share)
 
 
 def _weighted(

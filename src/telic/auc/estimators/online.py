@@ -33,14 +33,16 @@ def _ridge_bound(
 class SOLAM(OnlineAUC):
     """Stochastic online AUC maximisation: a saddle point over a ball, O(nonzeros) a row.
 
-    Minimises the pairwise square loss over ‖w‖ <= radius; the averaged iterate is the result.
+    Minimises the pairwise square loss over ‖w‖ <= radius; the average of the
+    iterates, the t-th with weight 1/√t, is the result.
 
     Parameters
     ----------
     radius : float, default 10
         Radius of the ball, > 0.
     step_size : float, default 1
-        The step is step_size/((1 + max‖x‖²)·√t).
+        The step is step_size/((1 + max‖x‖²)·√t), with the longest row of all for `fit`, and the
+        longest so far for a stream.
     forgetting : float, default 1
         Factor in (0, 1].
     max_iter : int, default 10
@@ -89,6 +91,9 @@ class SOLAM(OnlineAUC):
         expect_above(0, radius=self.radius)
         extra = {"saddle": np.zeros(3), "average": np.zeros(d), "scale": np.zeros(2)}
         return common_state(d) | extra
+
+    def _look_ahead(self, state: State, X: Matrix) -> None:
+        state["scale"][0] = row_squares(X).max()
 
     def _read(
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
@@ -333,7 +338,10 @@ class UniExp(OnlineAUC):
     ----------
     beta : float, default 1e-4
     step_size : float, default 1
-        The step is step_size/(L + λt), L the curvature bound of the rarer class.
+        The step is step_size/(L + λt), L the curvature of the rarer class's longest row so far
+        at a score of 0. It is a proximal step, where the source's follows the gradient: the
+        exponential has no bounded curvature, and one row that is missed by far would throw the
+        weights away.
     forgetting, max_iter, threshold, pos_label, random_state
         As for `SOLAM`.
     """

@@ -44,6 +44,9 @@ class OnlineAUC(LinearAUC):
         """Return the state before the first row; "w" holds weights, "counts" and "means" too."""
         raise NotImplementedError
 
+    def _look_ahead(self, state: State, X: Matrix) -> None:
+        """Put into a state what `fit`, unlike a stream, knows of all rows before the first."""
+
     def _read(
         self, state: State, X: Matrix, positive: np.ndarray, rng: np.random.Generator
     ) -> None:
@@ -80,6 +83,7 @@ class OnlineAUC(LinearAUC):
         self.__dict__.pop("feature_index_", None)  # names of a stream of dictionaries
         rng = generator(self.random_state)
         state = self._start(X.shape[1])
+        self._look_ahead(state, X)
         draws, done, stopped = Draws(X, weight), 0, False
         while done < self.max_iter and not stopped:
             order = draws.shuffled(rng)

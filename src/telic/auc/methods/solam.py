@@ -16,7 +16,7 @@ grows as g/s. It is multiplied out then."""
 def solam_steps(
     rows, squares, positive, counts, w, saddle, average, scale, forgetting, beta, radius, step_size
 ):
-    """Read rows in order, in place; saddle is (a, b, α), scale is (max‖x‖², Σ of step sizes).
+    """Read rows in order, in place; saddle is (a, b, α), scale is (max‖x‖², Σ 1/√t).
 
     With w = s·v and g·(r·v + z) for the sum that the average divides, a step costs O(nonzeros).
     """
@@ -58,9 +58,11 @@ def solam_steps(
         saddle[2] = min(max(alpha, -2 * reach), 2 * reach)
         if s * s * norm > radius * radius:
             s = np.copysign(radius / np.sqrt(norm), s)
-        scale[1] = forgetting * scale[1] + eta
+        # Not by the step size: a long row makes all later steps short, not what they reach worse.
+        share = 1 / np.sqrt(seen)
+        scale[1] = forgetting * scale[1] + share
         g *= forgetting
-        r += eta * s / g
+        r += share * s / g
     for j in range(w.size):
         average[j] = g * (average[j] + r * w[j]) / scale[1]
         w[j] *= s
