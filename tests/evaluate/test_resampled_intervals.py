@@ -52,6 +52,32 @@ def test_few_positives_and_hardly_an_error_are_covered_too(measure, positives, d
     assert hits >= 86  # of 100 at 95 %: fewer by chance once in 1e4; percentiles alone: 30 to 80
 
 
+@pytest.mark.parametrize(
+    ("measure", "rows", "positives", "negatives", "distance"),
+    [
+        (partial(precision_at, k=10), None, 200, 2000, 2.0),
+        (lambda y, scores: precision_at(y, scores, 10), 10, 200, 2000, 2.0),
+        (partial(partial_auc, fpr=(0.0, 0.01)), None, 100, 200, 2.5),
+        (partial(partial_auc, fpr=(0.0, 1.0), min_tpr=0.97), None, 100, 1000, 2.5),
+    ],
+)
+def test_measures_that_few_of_many_rows_decide_are_covered(
+    measure, rows, positives, negatives, distance
+):
+    """By as many rows as the smaller class has, 45 to 81 of these were."""
+    rng, hits = np.random.default_rng(2), 0
+    y = np.arange(positives + negatives) < positives
+
+    def sample():
+        return rng.normal(size=y.size) + distance * y
+
+    true = np.mean([measure(y, sample()) for _ in range(1000)])
+    for _ in range(100):
+        found = resampled(measure, y, sample(), rows=rows, resamples=60)
+        hits += found.low <= true <= found.high
+    assert hits >= 86
+
+
 @pytest.mark.parametrize("measure", [average_precision, partial(precision_at, k=40)])
 def test_intervals_cover_the_value_of_a_much_larger_sample(measure):
     rng, hits = np.random.default_rng(0), 0
@@ -87,6 +113,7 @@ def test_a_difference_is_that_of_the_same_rows():
     [
         (lambda: resampled(roc_auc, [0, 1], [1, 2], level=1), "level"),
         (lambda: resampled(roc_auc, [0, 1], [1, 2], resamples=0), "resamples"),
+        (lambda: resampled(roc_auc, [0, 1], [1, 2], rows=0), "rows"),
         (lambda: resampled(roc_auc, [0, 1], [1, 2], [1, 2, 3]), "one score a label"),
     ],
 )
