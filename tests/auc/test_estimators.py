@@ -239,6 +239,8 @@ def test_parameters_out_of_range_are_named(parameters, message):
         (SPDAM(np.inf), "beta is inf, expected a finite number >= 0"),
         (SPDAM(batch_size="a"), "batch_size: 'a', expected a count >= 1 or a share"),
         (SPDAM(batch_size=np.nan), "batch_size: nan, expected a count >= 1 or a share"),
+        (VRSPAM(beta1=0.1, batch_size=0), "batch_size is 0, expected"),
+        (VRSPAM(batch_size=2.5), "batch_size is 2.5, expected"),
         (SPDAM(batch_size=2.5), "batch_size: 2.5, expected a count >= 1 or a share"),
         (VRSPAM(None), "beta is None, expected a finite number >= 0"),
         (PairwiseAUC("a"), "beta is 'a', expected a finite number >= 0"),
@@ -533,6 +535,17 @@ def test_a_weight_that_is_no_whole_number_cuts_where_its_rows_end():
         positive = np.cumsum(weight[::-1])[::-1] <= called + 1e-9
         assert choose_threshold(scores, positive, "prior", weight) == cut
     assert choose_threshold(scores, scores > 3, "youden", weight) == 3.5
+
+
+def test_youdens_cut_does_not_depend_on_the_unit_of_the_weights():
+    """Where no cut beats chance, calling none and calling all are as good but for rounding."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        scores, positive = rng.normal(size=20).round(), np.arange(20) < 10
+        scores[positive] = np.sort(scores)[:10]
+        weight = rng.random(20)
+        cuts = {choose_threshold(scores, positive, "youden", weight * unit) for unit in (1, 3.7)}
+        assert len(cuts) == 1
 
 
 @pytest.mark.parametrize("rule", ["prior", ("top_k", 7), ("top_k", 0.3), ("top_k", 500), "youden"])

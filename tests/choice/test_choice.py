@@ -249,6 +249,9 @@ def test_the_loss_of_a_choice_nobody_would_make_is_finite():
 
 def test_bad_parameters_are_named():
     choices = random_choices(5)
+    for wrong, name in (({"l2": 0}, "l2"), ({"l2": 1, "max_passes": -3}, "max_passes")):
+        with pytest.raises(InputError, match=name):
+            descend(choices, **wrong)
     with pytest.raises(InputError, match="l2"):
         fit_groups(choices, l2=0.0)
     with pytest.raises(InputError, match="l2"):

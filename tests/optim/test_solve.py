@@ -10,7 +10,16 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from telic.errors import DivergedError, InputError
-from telic.optim import METHODS, Huber, Problem, choose_method, make_problem, minimize, solve
+from telic.optim import (
+    METHODS,
+    ElasticNetClassifier,
+    Huber,
+    Problem,
+    choose_method,
+    make_problem,
+    minimize,
+    solve,
+)
 from telic.optim.design import as_design
 from telic.optim.loop import Iterate, Record, _forecast, drive
 from telic.optim.methods import gram, prox_newton, prox_newton_anderson
@@ -251,6 +260,16 @@ def test_separated_classes_without_a_penalty_are_reported():
     X, y = np.array([[1.0], [2.0], [-1.0], [-3.0]]), np.array([1.0, 1.0, -1.0, -1.0])
     with pytest.warns(ConvergenceWarning, match="separated"):
         minimize(X, y)
+    labels, far = np.array([0, 0, 1, 2]), np.array([[1.0], [2.0], [-1.0], [-3.0]])
+    with pytest.warns(ConvergenceWarning, match="separated"):
+        ElasticNetClassifier(None).fit(far, labels)
+    with warnings.catch_warnings():  # two rows of equal features, of which one counts for nothing
+        warnings.simplefilter("error")
+        ElasticNetClassifier(None).fit(np.r_[far, far], [0, 0, 1, 2, 1, 2, 0, 1])
+    with pytest.warns(ConvergenceWarning, match="separated"):
+        ElasticNetClassifier(None).fit(
+            np.r_[far, far], [0, 0, 1, 2, 1, 2, 0, 1], sample_weight=[1, 1, 1, 1, 0, 0, 0, 0]
+        )
 
 
 def test_scales_far_from_one_are_solved_or_refused(make_data):

@@ -13,6 +13,9 @@ TIED = 1e-12
 """Scores that differ by less, as a share of their size or of the median size, are equal but for
 rounding: equal rows get such scores, by their place in a product."""
 
+ROUNDED = 1e-14
+"""Of all worth: cuts whose sums of worths differ by less are as good."""
+
 
 def between_means(w: np.ndarray, means: np.ndarray) -> float:
     """Return the threshold of a stream, which keeps no list of scores, only the classes' means.
@@ -120,7 +123,8 @@ def _best_cut(scores: np.ndarray, worth: np.ndarray) -> float:
     # A cut after the first k is possible where the score changes, and at both ends.
     same = TIED * np.maximum(_usual(scores), np.abs(ranked))
     allowed = np.concatenate([[True], ranked[1:] < ranked[:-1] - same[:-1], [True]])
-    best = int(np.argmax(np.where(allowed, total, -np.inf)))
+    most = total[allowed].max() - ROUNDED * np.abs(worth).sum()
+    best = int(np.argmax(allowed & (total >= most)))
     if best == 0:
         return float(np.nextafter(ranked[0] + 2 * same[0], np.inf))
     if best == scores.size:

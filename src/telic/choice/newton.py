@@ -12,7 +12,7 @@ import numpy as np
 from telic.choice.by_group import by_group
 from telic.choice.choices import Choices, pieces_of, row_a_group
 from telic.choice.logit_kernels import add_moments
-from telic.errors import expect_above, expect_at_least, warn_unconverged
+from telic.errors import expect_above, expect_at_least, expect_whole, warn_unconverged
 from telic.kernels import kernel
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def gap_bound(choices: Choices, weights: np.ndarray, *, l2: float) -> float:
 def descend(
     choices: Choices, *, l2: float, max_passes: int = 40, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Run plain gradient descent on all choices together and return every iterate.
+    """Run plain gradient descent on all choices together and return every iterate; l2 > 0.
 
     For the convergence study (Figure 2.4). [Zhang2017] gives no step size; this one is 1/L with
     ``L = l2 + sum over choices of max |x_i - x_j|^2 / 4``, a bound of the Hessian.
@@ -193,6 +193,8 @@ def descend(
     float64 array of shape (max_passes + 1, d)
         Row 0 is `start` (zero by default; [Zhang2017] draws it from U(0, 0.01)).
     """
+    expect_above(0, l2=l2)
+    expect_whole(0, max_passes=max_passes)
     first = choices.start[:-1]
     low = np.minimum.reduceat(choices.x, first, axis=0)
     high = np.maximum.reduceat(choices.x, first, axis=0)

@@ -111,6 +111,12 @@ def solve_softmax(
             "asked for. Raise max_iter or tol, or scale the features.",
             stacklevel=3,
         )
+    if not bounded and not quiet and _separates(problem, state):
+        warn_unconverged(
+            "the classes are separated, so without l1 and l2 the softmax loss has no minimum and "
+            "the coefficients only grow. Set l1 or l2.",
+            stacklevel=3,
+        )
     b, rounding = _for_the_data(problem, state)
     return SoftmaxResult(
         coef=state.W,
@@ -121,6 +127,15 @@ def solve_softmax(
         converged=converged,
         history=history,
     )
+
+
+def _separates(problem: SoftmaxProblem, state: "_State") -> bool:
+    """Whether each row that counts has its highest score, without the offset, in its own class."""
+    scores = problem.predict(state.W, state.b)[problem.mass > 0]
+    rows, labels = np.arange(len(scores)), problem.labels[problem.mass > 0]
+    own = scores[rows, labels]
+    scores[rows, labels] = -np.inf
+    return bool((own > scores.max(axis=1)).all())
 
 
 def softmax_path(

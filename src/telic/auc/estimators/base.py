@@ -68,7 +68,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
             one of weight 0 as none. Methods that take a row a step read it as often as its weight
             says.
         callback : callable, optional
-            Called with (passes over the data so far, weights); returns True to stop.
+            Called with (passes over the data so far, weights) by methods that make several passes;
+            returns True to stop.
 
         Returns
         -------

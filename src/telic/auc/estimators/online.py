@@ -243,8 +243,9 @@ class OAM(OnlineAUC):
     ----------
     update : {"seq", "gra"}, default "gra"
         "seq" makes one passive-aggressive step for each buffered row of the other class, no
-        longer than C·max(1, rows seen/rows buffered); "gra" makes one subgradient step on
-        p(1−p)·E[hinge] + (beta/2)·‖w‖², the mean over the buffer standing for the expectation.
+        longer than C·max(1, rows seen/rows buffered), which grows with each pass; "gra" makes
+        one subgradient step on p(1−p)·E[hinge] + (beta/2)·‖w‖², the mean over the buffer standing
+        for the expectation.
     C : float, default 1e-4
         For "seq", > 0. Cross-validation chose the default most often on the published sets.
     beta : float, default 1e-4

@@ -10,7 +10,7 @@ from telic.auc.methods.spam import centred, spam_pass
 from telic.auc.methods.vrspam_pairs import pair_stage
 from telic.auc.objective import Callback, Solution, loss_gradient, pair_loss, penalty
 from telic.auc.optimality_bound import TIGHTEST, certified, fenchel_terms, small
-from telic.errors import InputError, expect_at_least
+from telic.errors import InputError, expect_at_least, expect_whole
 from telic.kernels import kernel
 from telic.optim.rows import FAST, row_add, row_dot
 
@@ -74,6 +74,7 @@ def vrspam(
     expect_at_least(0, beta=beta)
     if beta == 0:
         raise InputError(f"beta: {beta!r}; VRSPAM needs a strongly convex penalty, beta > 0.")
+    expect_whole(1, batch_size=1 if batch_size is None else batch_size)
     draws = Draws(X, weight)
     n = draws.total
     view, rows = centred(X, positive, center, weight), as_rows(X)
@@ -87,6 +88,7 @@ def vrspam(
     if batch_size is None:
         nonzeros = rows.data.size if isinstance(rows, tuple) else rows.size
         batch_size = int(np.clip(w.size * n / max(nonzeros, 1), 1, n))
+    batch_size = min(batch_size, n)
     if pairs:
         sparse_rows = as_rows(sparse.csr_matrix(X))
         listed = np.arange(n) if draws.reading is None else draws.reading
