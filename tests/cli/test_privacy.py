@@ -331,6 +331,26 @@ def test_two_releases_are_seen_each_as_it_is_published(world, tmp_path, monkeypa
     assert "The attack was not run: too many users are alike." in telic("again", target, later)
 
 
+def test_an_intruder_repeats_steps_on_the_first_release_and_rules_widen_with_them(tmp_path):
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
+    known = {"id": range(20), "yob": range(1903, 2003, 5)}
+    write_network(network_from_arrays(schema, {"user": known}, {}), tmp_path / "fine")
+    later = {"id": range(20), "yob": [year + 2 for year in known["yob"]]}
+    write_network(network_from_arrays(schema, {"user": later}, {}), tmp_path / "later")
+    steps, rules = tmp_path / "steps.json", tmp_path / "rules.json"
+    steps.write_text('[{"method": "generalise", "attribute": "yob", "width": 5}]')
+    rules.write_text('{"yob": {"tolerance": 2}}')
+    telic("anonymise", tmp_path / "fine", tmp_path / "coarse", "--steps", steps, "--keep-ids")
+    releases = tmp_path / "fine", tmp_path / "coarse"
+    assert "The rows of 100% match none of the second release." in telic("again", *releases)
+    said = telic("again", *releases, "--steps", steps)
+    assert "joins the rows of 100.0% of these people" in said
+    assert "match none" not in said
+    given = tmp_path / "later", tmp_path / "coarse", "--rules", rules, "--json"
+    (row,) = json.loads(telic("attack", *given, "--steps", steps))["rows"]
+    assert row["truth_kept"] == 1  # 1903 became 1900, and 1905 is so
+
+
 def cells(said):
     """The rows of the tables in what a command printed."""
     return [

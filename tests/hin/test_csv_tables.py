@@ -9,6 +9,7 @@ import pytest
 
 from telic.errors import InputError
 from telic.hin import Rule, read_network, read_tables
+from telic.hin.csv_tables import read_csv
 
 TABLES = {
     "users.csv": "id,age,mail\n7,30,a@x\n8,40,b@x\n9,40,c@x\n",
@@ -163,6 +164,43 @@ def test_ids_with_leading_zeros_are_text_in_a_folder_and_strengths_are_numbers(t
     assert network.ids("user").to_pylist() == ["7", "07"]
     assert network.links["f"].strength.tolist() == [2]
     assert network.links["f"].indices.tolist() == [1]
+
+
+def test_links_have_ids_as_they_are_written(tmp_path):
+    schema = {
+        "nodes": {"user": {"attributes": {}}},
+        "links": [{"name": "f", "source": "user", "target": "user", "strength": "at_least"}],
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    (tmp_path / "nodes_user.csv").write_text("id\n1\n7\n")
+    (tmp_path / "links_f.csv").write_text("source,target,strength\n1,007,02\n")
+    with pytest.raises(InputError, match="column 'target': ids are string"):
+        read_network(tmp_path)
+    (tmp_path / "links_f.csv").write_text("source,target,strength\n1,7,02\n")
+    assert read_network(tmp_path).links["f"].strength.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kept"),
+    [
+        (["12345678901234567890", "12345678901234567891"], str),
+        (["0001234567890123456.78", "1"], str),
+        (["-0.000123456789012345678", "1"], str),
+        (["1234567890123456.7", "0.1"], float),  # as a float is written in full
+        (["1e300", "-2.5E-7", ""], float),
+        (["1234567890123456789", "7"], int),
+    ],
+)
+def test_numbers_that_have_more_digits_than_a_float_are_texts(tmp_path, cells, kept):
+    """Card numbers that differ in their last digit would be one and the same value."""
+    (tmp_path / "a.csv").write_text(
+        "\n".join(["id,card", *(f"{i},{c}" for i, c in enumerate(cells))])
+    )
+    found = read_csv(tmp_path / "a.csv").column("card").to_pylist()
+    if kept is str:
+        assert found == cells
+    else:
+        assert found == [kept(cell) if cell else None for cell in cells]
 
 
 @pytest.mark.parametrize("shop", ["north", "01"])

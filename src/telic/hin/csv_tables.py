@@ -1,7 +1,7 @@
 """Networks from several tables with keys, as databases and CSV exports hold them."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -176,20 +176,30 @@ def _read(file: Path) -> pa.Table:
     try:
         if ending_of(file) == ".parquet":
             return pq.ParquetFile(file).read()
-        return read_csv(file, zeros=True)
+        return read_csv(file)
     except FileNotFoundError:
         raise InputError(f"{file}: not found, but the description names it.") from None
     except (pa.ArrowInvalid, OSError, EOFError, zlib.error) as error:
         raise InputError(f"{file}: cannot be read ({error}).") from None
 
 
+_ODD = r"^\s*([-+]?0[\dxX]|-0$)"
+"""Whole numbers as no number is written."""
+_LONG = r"^\s*[-+]?[0.]*[1-9](\.?\d){17}"
+"""Numbers of 18 digits or more, zeros before them left out: a float does not keep these apart."""
+
+
 def read_csv(
-    file: Path, types: Mapping[str, pa.DataType] | None = None, *, zeros: bool = False
+    file: Path,
+    types: Mapping[str, pa.DataType] | None = None,
+    *,
+    as_written: Collection[str] | None = None,
 ) -> pa.Table:
     """Read a CSV file; `types` are of columns whose cells must not be guessed at.
 
-    Dates and times stay text. With `zeros`, so do columns of whole numbers if one is written as no
-    number is: "01" is no 1, and neither is "0x1".
+    Dates and times stay text. So do, of all columns or those `as_written`, the numbers of a column
+    in which one is written as no number is, such as "01" and "0x1", or has more digits than a
+    number keeps: card numbers of 19 digits would become one and the same.
     """
     parse = quoted_cells(separator_of(file))
     table = csv_table(
@@ -200,9 +210,14 @@ def read_csv(
     if len(set(table.column_names)) < len(table.column_names):
         twice = next(x for x in table.column_names if table.column_names.count(x) > 1)
         raise InputError(f"{file}: two columns are named {twice!r}. Rename or drop one.")
-    whole = [field.name for field in table.schema if zeros and pa.types.is_integer(field.type)]
+    numbers = {
+        field.name: _ODD if pa.types.is_integer(field.type) else _LONG
+        for field in table.schema
+        if (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+        and (as_written is None or field.name in as_written)
+    }
     times = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
-    again = whole + times
+    again = [*numbers, *times]
     if not again:
         return table
     text = pyarrow.csv.read_csv(
@@ -217,8 +232,8 @@ def read_csv(
     )
     odd = [
         name
-        for name in whole
-        if pc.any(pc.match_substring_regex(text[name], r"^\s*([-+]?0[\dxX]|-0$)")).as_py()
+        for name, pattern in numbers.items()
+        if pc.any(pc.match_substring_regex(text[name], pattern)).as_py()
     ]
     for name in odd + times:
         cells = pc.fill_null(text[name], "") if name in times else text[name]

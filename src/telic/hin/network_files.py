@@ -98,7 +98,9 @@ def _read(file: Path, column: str | None = None, types: Any = None) -> pa.Table:
     """Read a table, or one column of it."""
     try:
         if file.suffix == ".csv":
-            table = read_csv(file, types, zeros=types is None)  # of links only ids have types
+            # A link's strength is a number however it is written.
+            as_written = None if types is None else ("source", "target")
+            table = read_csv(file, types, as_written=as_written)
             if not table.num_rows and "id" in table.column_names:  # no row to tell the type by
                 place = table.column_names.index("id")
                 table = table.set_column(place, "id", pa.array([], pa.int64()))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from telic.data.contracts import SIMULATED
 from telic.errors import InputError
-from telic.hin import LinkType, Network, Schema, induced, network_from_arrays
+from telic.hin import LinkType, Network, Rule, Schema, induced, network_from_arrays
 from telic.privacy.adversary import Adversary
 from telic.privacy.anonymisers.coarsen import bin_strengths, generalise, link_counts
 from telic.privacy.anonymisers.complete_graph import complete_graph, without_majority_strength
@@ -16,7 +16,7 @@ from telic.privacy.anonymisers.ids import randomise_ids, schema_only
 from telic.privacy.anonymisers.k_degree import k_anonymous_degrees
 from telic.privacy.anonymisers.perturb_links import perturb_links
 from telic.privacy.anonymisers.random_links import add_random_links
-from telic.privacy.anonymisers.release_steps import _check, apply_steps
+from telic.privacy.anonymisers.release_steps import _check, apply_steps, rules_after
 from telic.privacy.attacks.auxiliary import Auxiliary
 from telic.privacy.attacks.dehin import attack
 from telic.privacy.attacks.score import read_truth, scores
@@ -353,6 +353,48 @@ def test_numbers_are_rounded_down_to_multiples(width):
         expected = [None if v is None else np.floor(v / width) * width for v in nodes[name]]
         assert column.to_pylist() == expected
         assert pa.types.is_integer(column.type) == (name == "x" and width == 3)
+
+
+@pytest.mark.parametrize("base", [1.5, 2, 16])
+@pytest.mark.parametrize("tolerance", [0, 1, 7.5, 1e6])
+def test_strengths_within_a_tolerance_are_so_in_powers_too(base, tolerance):
+    rng = np.random.default_rng(0)
+    link = LinkType("f", "user", "user", strength=Rule("tolerance", tolerance))
+    schema, targets = Schema({"user": {}}, (link,)), np.arange(1, 200)
+    before = np.ceil(10 ** rng.uniform(0, 5, 199))
+    change = np.trunc(rng.uniform(-1, 1, 199) * tolerance)
+    binned = [
+        bin_strengths(
+            network_from_arrays(
+                schema, {"user": {"id": range(200)}}, {"f": ([0] * 199, targets, strengths)}
+            ),
+            base=base,
+        )
+        for strengths in (before, np.maximum(before + change, 1))
+    ]
+    rule = binned[0].schema.link("f").strength
+    values = [one.links["f"].strength.astype(float) for one in binned]
+    low, high = rule.bounds(values[0])
+    assert ((low <= values[1]) & (values[1] <= high)).all()
+    assert tolerance > 0 or rule.width == 0
+
+
+def test_rules_of_values_as_they_were_widen_with_steps():
+    schema = Schema.parse(
+        {
+            "nodes": {"user": {"attributes": {"yob": "exact", "tags": "at_least"}}},
+            "links": [
+                {"name": "f", "source": "user", "target": "user", "strength": "exact"},
+            ],
+        }
+    )
+    users = {"id": [1, 2], "yob": [80, 84], "tags": [1, 2]}
+    network = network_from_arrays(schema, {"user": users}, {"f": ([1], [2], [7])})
+    steps = [{"method": "generalise", "attribute": "yob", "width": 5}, {"method": "bin"}]
+    given = {"yob": {"tolerance": 1}, "tags": "at_most", "f": {"tolerance": 2}}
+    wide = rules_after(network, steps, given, node_type="user")
+    assert wide == {"yob": {"tolerance": 5.0}, "tags": "at_most", "f": {"tolerance": 4.0}}
+    assert rules_after(network, [], given, node_type="user") == given
 
 
 @pytest.mark.parametrize("tolerance", [0, 0.3, 1, 7])

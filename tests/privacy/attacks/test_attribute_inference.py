@@ -16,6 +16,7 @@ from telic.errors import InputError
 from telic.hin import Network, Schema, induced, network_from_arrays
 from telic.privacy import Adversary, inference, two_releases
 from telic.privacy.anonymisers.coarsen import drop_strengths
+from telic.privacy.anonymisers.release_steps import apply_steps
 from telic.privacy.attacks.attribute_inference import _hits
 from telic.privacy.attacks.measured_attack import measured_attack
 from telic.privacy.attacks.two_releases import _of_some
@@ -268,6 +269,18 @@ def test_rows_are_joined_by_what_both_releases_show(dropped, distance):
         return two_releases(*releases, adversary=seen[0], later=seen[1]).matched
 
     assert matched(net, less) == matched(less, net) == matched(less, less) < matched(net, net)
+
+
+def test_an_intruder_coarsens_the_first_release_as_the_second_is():
+    schema = Schema.parse({"nodes": {"user": {"attributes": {"yob": "exact"}}}, "links": []})
+    fine = network_from_arrays(schema, {"user": {"id": range(20), "yob": range(3, 103, 5)}}, {})
+    steps = [{"method": "generalise", "attribute": "yob", "width": 5}]
+    coarse = apply_steps(fine, steps)
+    plain = two_releases(fine, coarse)
+    assert (plain.matched, plain.unmatched) == (0, 1)
+    repeated = two_releases(fine, coarse, steps=steps)
+    assert (repeated.matched, repeated.unmatched) == (1, 0)
+    assert (repeated.first, repeated.joined) == (plain.first, plain.joined)
 
 
 def reference_codes(net):

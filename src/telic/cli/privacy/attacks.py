@@ -94,7 +94,7 @@ def attack(
     from telic.hin import read_network
     from telic.privacy import LinkErrors, measured_attack
     from telic.privacy.anonymisers.complete_graph import without_majority_strength
-    from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
+    from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps, rules_after
     from telic.privacy.protected import target_type
     from telic.privacy.report.page import FOUND
 
@@ -116,13 +116,13 @@ def attack(
         published = read_network(target)
         node_type = target_type(published, node_type)
         # Steps that the publisher described are repeated on what is known, as an attacker would.
-        known = apply_steps(
-            read_network(auxiliary),
-            repeated,
-            only=COARSENINGS,
-            node_type=node_type,
-            where=f"{steps}: ",
+        known = read_network(auxiliary)
+        coarsened = apply_steps(
+            known, repeated, only=COARSENINGS, node_type=node_type, where=f"{steps}: "
         )
+        if override and repeated:
+            override = rules_after(known, repeated, override, node_type=node_type)
+        known = coarsened
         seen = attributes, links, known_ids, in_links, joint, max_distance
         adversary = intruder(published, node_type, *seen, override)
         removed = None
@@ -221,6 +221,13 @@ def attack(
 def again(
     first: Annotated[Path, typer.Argument(help="Network folder that was published before.")],
     second: Annotated[Path, typer.Argument(help="Network folder to be published now.")],
+    steps: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON: how the second was coarsened beyond the first. The intruder repeats it on "
+            "the first."
+        ),
+    ] = None,
     node_type: NodeType = None,
     as_json: AsJson = False,
 ) -> None:
@@ -234,13 +241,15 @@ def again(
 
     networks = [read_network(folder) for folder in (first, second)]
     seen = [Adversary.of(network, node_type=node_type) for network in networks]
-    found = two_releases(*networks, adversary=seen[0], later=seen[1])
+    repeated = read_steps(steps)
+    found = two_releases(*networks, adversary=seen[0], later=seen[1], steps=repeated)
     if as_json:
         print_json(
             {
                 "people": found.people,
                 **{name: getattr(found, name)._asdict() for name in ("first", "second", "joined")},
                 "matched": found.matched,
+                "unmatched": found.unmatched,
                 "adversary": seen[0].dump(),
             }
         )
@@ -259,6 +268,11 @@ def again(
     else:
         typer.echo(
             f"The attack joins the rows of {found.matched:.1%} of these people without any id."
+        )
+    if found.unmatched is not None and found.unmatched > MANY_EMPTY:
+        typer.echo(
+            f"The rows of {found.unmatched:.0%} match none of the second release. Where that is "
+            "coarser, it is no protection: give how it was coarsened as --steps."
         )
 
 

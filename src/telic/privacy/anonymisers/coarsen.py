@@ -21,19 +21,34 @@ def bin_strengths(
 ) -> Network:
     """Replace each strength by the largest power of `base` (rounded up) that is not above it.
 
+    If the schema says that strengths seen later may differ by a tolerance, it becomes so wide that
+    they still match: 7 and 9 are 4 and 8.
+
     Raises
     ------
     InputError
         If `base` is less than 1.001: such powers tell nearly all numbers apart.
     """
     built = dict(network.links)
+    types = {link.name: link for link in network.schema.links}
     powers = _powers(base)
+
+    def power(strength: np.ndarray) -> np.ndarray:
+        return powers[np.searchsorted(powers, np.maximum(strength, 1), side="right") - 1]
+
     for name in link_types(network.schema, links):
-        old = built[name]
+        old, rule = built[name], types[name].strength
         if old.strength is not None:
-            floor = powers[np.searchsorted(powers, old.strength, side="right") - 1]
+            floor = power(old.strength)
             built[name] = Links(old.indptr, old.indices, floor.astype(np.int32))
-    return Network(network.schema, network.nodes, built)
+            if rule is not None and rule.kind == "tolerance":
+                away = int(min(rule.width, MAX_STRENGTH))
+                there = old.strength.astype(np.int64)
+                apart = power(there + away) - floor, floor - power(there - away)
+                wide = float(np.max(apart, initial=0))
+                types[name] = replace(types[name], strength=Rule("tolerance", wide))
+    schema = replace(network.schema, links=tuple(types.values()))
+    return Network(schema, network.nodes, built)
 
 
 def _powers(base: float) -> np.ndarray:

@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from telic.errors import InputError
 from telic.hin import Network
+from telic.privacy.adversary import Adversary, label_of
 from telic.privacy.anonymisers.coarsen import (
     bin_strengths,
     count_links,
@@ -93,6 +95,44 @@ def apply_steps(
         except InputError as error:
             raise InputError(f"{at}: {error}") from None
     return network
+
+
+def rules_after(
+    network: Network,
+    steps: Sequence[Mapping[str, Any]],
+    rules: Mapping[str, Any],
+    *,
+    node_type: str,
+) -> dict[str, Any]:
+    """Return matching rules, named as for `Adversary.of`, as wide as the coarsening makes them.
+
+    A tolerance is one of values as they were; where steps round them, it widens with them, as
+    the schema's own does.
+    """
+    seen = Adversary.of(network, node_type=node_type, rules=rules)
+    schema = replace(
+        network.schema,
+        nodes={
+            kind: {**own, **seen.attributes[kind]} for kind, own in network.schema.nodes.items()
+        },
+        links=tuple(
+            replace(link, strength=seen.links.get(link.name, link.strength))
+            for link in network.schema.links
+        ),
+    )
+    given = Network(schema, network.nodes, network.links)
+    after = apply_steps(given, steps, only=COARSENINGS, node_type=node_type).schema
+    wide = {link.name: link.strength for link in after.links}
+    wide |= {
+        label_of(node_type, kind, name): rule
+        for kind, own in after.nodes.items()
+        for name, rule in own.items()
+    }
+    return {
+        label: rule.dump() if rule is not None and rule.kind == "tolerance" else given
+        for label, given in rules.items()
+        for rule in [wide.get(label)]
+    }
 
 
 def _checked(step: Any, where: str) -> tuple[str, dict[str, Any], str]:

@@ -1,12 +1,15 @@
 """Two releases of the same people: what both tell together, and whether rows can be joined."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from telic.errors import InputError
 from telic.hin import Network
 from telic.privacy.adversary import Adversary
+from telic.privacy.anonymisers.release_steps import COARSENINGS, apply_steps
 from telic.privacy.attacks.auxiliary import Auxiliary, TooManyPairs
 from telic.privacy.attacks.dehin import MAX_PAIRS, attack
 from telic.privacy.attacks.score import right, same_ids
@@ -31,6 +34,9 @@ class TwoReleases:
         Share of the people whose rows the attack joins by what both releases show, the first being
         sought in the second, which may have grown as the schema's rules say. None: too many pairs
         to compare.
+    unmatched : float or None
+        Share of the people whose row of the first matches none of the second. Where the second is
+        coarser that is no protection: an intruder coarsens the first, as `steps` do.
     """
 
     people: int
@@ -38,6 +44,7 @@ class TwoReleases:
     second: Measures
     joined: Measures
     matched: float | None
+    unmatched: float | None
 
 
 def two_releases(
@@ -46,6 +53,7 @@ def two_releases(
     *,
     adversary: Adversary | None = None,
     later: Adversary | None = None,
+    steps: Sequence[Mapping[str, Any]] = (),
 ) -> TwoReleases:
     """Measure what two releases of the same people tell, such as this month's and the last one's.
 
@@ -57,6 +65,9 @@ def two_releases(
         What an intruder sees of the first; default everything.
     later : Adversary, optional
         The same for the second.
+    steps : sequence of mappings, optional
+        How the second was coarsened beyond the first, as of `apply_steps`: the intruder repeats it
+        on the first before seeking its rows.
 
     Raises
     ------
@@ -91,12 +102,18 @@ def two_releases(
     ]
     codes = [np.unique(view, return_inverse=True)[1] for view in views]
     both = codes[0][there] * np.int64(codes[1].max() + 1) + codes[1][place[there]]
+    alike = first
+    if steps:
+        alike = apply_steps(first, steps, only=COARSENINGS, node_type=node_type)
+        adversary = Adversary.of(alike, node_type=node_type)
+    matched, unmatched = _matched(alike, second, _in_both(adversary, later, second), place, there)
     return TwoReleases(
         people=len(there),
         first=_of_some(codes[0], there),
         second=_of_some(codes[1], place[there]),
         joined=measure(both),
-        matched=_matched(first, second, _in_both(adversary, later, second), place, there),
+        matched=matched,
+        unmatched=unmatched,
     )
 
 
@@ -133,9 +150,12 @@ def _in_both(first: Adversary, second: Adversary, release: Network) -> Adversary
 
 def _matched(
     first: Network, second: Network, adversary: Adversary, place: np.ndarray, there: np.ndarray
-) -> float | None:
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the shares of the people whose rows the attack joins, and whose match none."""
     try:
         result = attack(Auxiliary(second, adversary), first, max_pairs=MAX_PAIRS)
     except TooManyPairs:
-        return None
-    return float(right(result, place, len(result.sizes) - 1)[there].mean())
+        return None, None
+    last = len(result.sizes) - 1
+    found = right(result, place, last)[there]
+    return float(found.mean()), float((result.sizes[last][there] == 0).mean())
