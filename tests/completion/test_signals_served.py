@@ -30,6 +30,7 @@ from telic.simulate.searchers import Causes, searchers
 
 CAUSES = Causes(refine=0.3, sibling=0.2, associated=0.2, repeat=0.15)
 MINUTE = 60 * 1_000_000
+NOW = 1_780_000_000_000_000
 
 
 def searched(**how):
@@ -395,6 +396,40 @@ def test_it_says_what_cannot_be(box, searches):
         compacted(box)
     with pytest.raises(ValueError, match="no signals"):
         replace(box, signals=None, model="static").ranker()
+
+
+def test_what_a_session_and_the_hour_tell_of_a_phrase_stays_when_an_editor_counts_it_anew(
+    searches, weights
+):
+    """As a share of next to nothing it would be huge: a phrase that was counted down came first."""
+    box = completer_of_searches(searches, weights)
+    state = box.signals.state
+    pair = next(
+        i
+        for i in np.flatnonzero(state.pair_count > 2)
+        if state.known[state.pair_next[i]]
+        and state.known[np.searchsorted(state.pair_start, i, "right") - 1]
+    )
+    before = box.index.phrase(int(np.searchsorted(state.pair_start, pair, "right") - 1))
+    after = box.index.phrase(int(state.pair_next[pair]))
+    user = box.user()
+    earlier = box.compose(user, at=NOW)
+    earlier.suggest(before, at=0.0)
+    earlier.submit(before)
+
+    def told():
+        composition = box.compose(user, at=NOW + MINUTE)
+        shown = composition.suggest(after, at=0.0, show=50)
+        return next(each for each in shown if each.text == after).explain().signals
+
+    first = told()
+    assert first["session"] != 0
+    for count in (1000.0, 1.0, 0.0):
+        box.live.put(after, count)
+        now = told()
+        assert now["popularity"] != first["popularity"]
+        for group in ("session", "time", "pairs"):
+            assert now[group] == pytest.approx(first[group])
 
 
 def test_signals_are_told_of_changes_as_counts(box):

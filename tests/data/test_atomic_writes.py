@@ -1,5 +1,6 @@
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,22 @@ def test_a_folder_takes_the_place_of_one_that_was_written_before(tmp_path, monke
     with pytest.raises(KeyboardInterrupt):
         write_folder(tmp_path / "new", "first")
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("names", [["one", "two", "three", "four"], ["same"] * 4])
+def test_those_who_write_into_a_folder_at_once_do_not_lose_each_others_record(tmp_path, names):
+    """A folder that is not in the record cannot be replaced again."""
+
+    def write(name):
+        for i in range(15):
+            write_folder(tmp_path / name, str(i))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, names))
+    for name in names:
+        assert [file.name for file in (tmp_path / name).iterdir()] == ["14"]
+        write_folder(tmp_path / name, "14")
+    assert {path.name for path in tmp_path.iterdir()} == {*names, ".telic-written.json"}
 
 
 def test_a_file_never_replaces_a_folder(tmp_path):

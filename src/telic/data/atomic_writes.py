@@ -10,11 +10,12 @@ from pathlib import Path
 
 from telic.data.object_storage import Remote, place, upload
 from telic.data.own_outputs import (
+    alone_in,
+    note,
     refuse_foreign,
     refuse_other,
     refuse_taken,
     refuse_unwritable,
-    remember,
 )
 from telic.errors import InputError, JobError
 
@@ -77,30 +78,40 @@ def atomic_path(path: str | Path, *, kind: str | None = None) -> Iterator[Path]:
         return
     refuse_unwritable(path)
     path = Path(os.path.abspath(path))  # "." has no name of its own
-    if path.is_dir():
-        refuse_foreign(path)
-        refuse_other(path, kind)
+    with alone_in(path.parent):  # another process may be replacing it
+        if path.is_dir():
+            refuse_foreign(path)
+            refuse_other(path, kind)
     try:
         holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}).") from None
-    temporary, replaced = holder / path.name, holder / f"{path.name}.replaced"
+    temporary = holder / path.name
     try:
         yield temporary
-        if path.is_dir():
-            if not temporary.is_dir():
-                raise InputError(f"{path}: is a folder, expected a file name. Choose another name.")
-            path.rename(replaced)
-        elif path.exists() and temporary.is_dir():
-            raise InputError(f"{path}: is a file, expected a folder. Choose another name.")
-        os.replace(temporary, path)
-        remember(path)
+        with alone_in(path.parent):
+            _put(temporary, path, aside=holder / f"{path.name}.replaced")
+            note(path)
     except OSError as error:
         if error.errno not in FULL:
             raise
         # It comes without a name, or with the temporary one.
         raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
-        if replaced.exists() and not path.exists():
-            replaced.rename(path)  # interrupted between the two renames
         shutil.rmtree(holder, ignore_errors=True)
+
+
+def _put(temporary: Path, path: Path, *, aside: Path) -> None:
+    """Rename a file or folder to `path`; a folder that is there is moved aside."""
+    if path.is_dir() and not temporary.is_dir():
+        raise InputError(f"{path}: is a folder, expected a file name. Choose another name.")
+    if path.is_file() and temporary.is_dir():
+        raise InputError(f"{path}: is a file, expected a folder. Choose another name.")
+    try:
+        if path.is_dir():
+            path.rename(aside)
+        os.replace(temporary, path)
+    except BaseException:
+        if aside.exists() and not path.exists():
+            aside.rename(path)  # interrupted between the two renames
+        raise

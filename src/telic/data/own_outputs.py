@@ -3,13 +3,19 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from telic.data.object_storage import Place, Remote, place
 from telic.data.output_kinds import kind_of
 from telic.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 RECORD = ".telic-written.json"
 """In each folder that telic wrote to: the names it wrote, with a hash of what it wrote."""
@@ -125,9 +131,34 @@ def refuse_unwritable(path: str | Path) -> None:
         raise InputError(f"{path}: its folder {parent} may not be written to. Choose another.")
 
 
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Let no other process of telic's that asks for it change a folder meanwhile.
+
+    Without effect on a file system that has no locks, or where the folder may not be read. Whoever
+    holds a folder does not ask again.
+    """
+    if fcntl is None or not os.access(folder, os.R_OK):
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def remember(path: Path) -> None:
     """Note that telic wrote what is now at `path`."""
     path = Path(os.path.abspath(path))
+    with alone_in(path.parent):
+        note(path)
+
+
+def note(path: Path) -> None:
+    """Note it for whoever holds the folder; `path` is absolute."""
     record = path.parent / RECORD
     known = read_record(record) | {path.name: hash_of(path)}
     temporary = path.parent / f"{RECORD}.{os.getpid()}"

@@ -34,7 +34,10 @@ class CountArrays(NamedTuple):
     known: np.ndarray
     """bool (n,): whether the phrase may be suggested to everybody."""
     popular: np.ndarray
-    """float64 (n,): submissions."""
+    """float64 (n,): submissions; of a phrase that an editor counted anew, what he said."""
+    logged: np.ndarray
+    """The same as the log has them: what the hours, the apps and the sessions below are shares of.
+    It is the very array of `popular` where nothing was counted anew."""
     people: np.ndarray
     """float64 (n,): different users who submitted it."""
     recent: np.ndarray
@@ -110,14 +113,15 @@ def begun(searches: Searches) -> CountArrays:
     apps = len(searches.apps)
     opened = searches.opened.app[where].astype(np.int64) * n + searches.query[event]
     app_start, app_query = _rows(opened, apps, n)
-    blocks = n // BLOCK + 1
+    blocks, popular = n // BLOCK + 1, np.zeros(n)
     return CountArrays(
         texts_of(*index.all_folded()),
         AppCounts(
             np.zeros(apps, bool), np.zeros(apps), app_start, app_query, np.zeros(len(app_query))
         ),
         np.zeros(n, bool),
-        np.zeros(n),
+        popular,
+        popular,
         np.zeros(n),
         np.zeros((n, len(WINDOWS))),
         np.zeros((n + 1, HOURS + WEEKDAYS)),
@@ -174,6 +178,7 @@ def of_catalogue(state: CountArrays, ids: np.ndarray) -> CountArrays:
         Texts(*forms),
         AppCounts(state.apps.known[known_apps], state.apps.total[known_apps], *apps),
         known,
+        popular,
         popular,
         state.people[ids],
         recent,

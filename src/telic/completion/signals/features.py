@@ -87,7 +87,7 @@ def write_features(
                 row[2 + w] = np.log1p(max(state.recent[q, w], 0.0))
             for k, slot in ((5, hour), (6, HOURS + day)):
                 share = everybody[slot] / max(state.total[0], 1.0)
-                row[k] = lift(state.clock[q, slot], state.popular[q], share, clock_shrinkage)
+                row[k] = lift(state.clock[q, slot], state.logged[q], share, clock_shrinkage)
         elif q >= n:
             row[0] = np.log1p(beyond.popular[q - n])
         i = place_in(own.query, 0, len(own.query), q)
@@ -104,7 +104,7 @@ def write_features(
             kept = common(said, words) / len(said) if len(said) else 0.0
             times, follows = times_followed(state, p, q), 0.0
             if times > 0.0:
-                follows = np.log1p(times * state.total[0] / (follows_shrinkage * state.popular[q]))
+                follows = np.log1p(times * state.total[0] / (follows_shrinkage * state.logged[q]))
                 row[20] += pair_weight(pairs, pair_number(p, q, n))
             row[9] = max(row[9], 1.0 if p == q else 0.0)
             if s == 0:
@@ -123,5 +123,5 @@ def write_features(
         row[18] = ends_word(prefix, text)
         row[19] = len(prefix) == len(text)
         if known:
-            share = state.popular[q] / max(state.total[0], 1.0)
+            share = state.logged[q] / max(state.total[0], 1.0)
             write_app_features(state.apps, share, app_shrinkage, opened, q, row[21:])

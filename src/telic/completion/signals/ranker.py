@@ -195,6 +195,7 @@ class SignalRanker:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a model folder keeps of it, beside `meta`."""
         state = self.state._asdict()
+        del state["logged"]
         for part in ("texts", "apps"):
             state |= {f"{part}.{name}": a for name, a in state.pop(part)._asdict().items()}
         fit = {name: getattr(self.weights, name) for name in _ARRAYS}
@@ -215,6 +216,7 @@ class SignalRanker:
         texts = Texts(*(arrays[f"signals.texts.{name}"] for name in Texts._fields))
         texts = texts._replace(gram=texts.gram.astype(np.uint32, copy=False))  # they were wider
         apps = AppCounts(*(arrays[f"signals.apps.{name}"] for name in AppCounts._fields))
+        arrays = dict(arrays) | {"signals.logged": arrays["signals.popular"]}
         names = [name for name in CountArrays._fields if name not in ("texts", "apps")]
         fit = meta["fit"] | {name: arrays[f"signals.{name}"] for name in _ARRAYS}
         pairs = (frozen(arrays[f"signals.pairs.{name}"]) for name in PairWeights._fields)

@@ -4,22 +4,16 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 
-from telic.data.own_outputs import refuse_unwritable
+from telic.data.own_outputs import alone_in, refuse_unwritable
 from telic.errors import InputError
 from telic.serve.callers.tokens import digest_of, new_key
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _FLAGS = ("visitors", "admin", "editor")
@@ -93,7 +87,7 @@ def add_key(
     """
     path = Path(os.path.realpath(path))
     refuse_unwritable(path)
-    with _alone(path.parent):
+    with alone_in(path.parent):
         document = tomlkit.document()
         if path.exists():
             read_tenants(path)
@@ -117,20 +111,6 @@ def add_key(
             file.write_text(text, encoding="utf-8")
             os.replace(file, path)
     return key
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let no other process add a key to a file of this folder in the meantime."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def checked_origin(origin: str, where: str) -> str:
