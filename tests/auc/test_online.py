@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import lambertw
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from telic.auc import OAM, OPAUC, SOLAM, SPAM, VRSPAM, RegSOLAM, UniExp
@@ -141,7 +142,7 @@ def test_a_fit_that_ends_worse_than_no_ranking_says_so(model):
     X[rng.random(300) < 0.01] *= 1e6
     X[:, 0] -= 1e-7 * y
     model = clone(model).set_params(max_iter=1, step_size=1e6, random_state=0)
-    with pytest.warns(UserWarning, match="ended worse than with weights of 0"):
+    with pytest.warns(ConvergenceWarning, match="ended worse than with weights of 0"):
         model.fit(X, y)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from telic.completion import compare_completers, fit_completer, fit_files
+from telic.completion.box.composition import Composition
 from telic.completion.evaluation.compare import _phone, _where, walk
 from telic.completion.learning.replayed_log import Replay
 from telic.data.compositions import read_compositions
@@ -71,6 +72,26 @@ def test_a_composition_knows_what_was_submitted_before_it_began(tmp_path):
     found = walk(model, logged(slow, quick, after))
     assert found.rank.tolist() == [2, 2, 2, 1, 1], "the quick one, the slow one, the one after"
     assert walk(model, logged(quick, after)).rank.tolist() == [2, 1]
+
+
+def test_no_key_is_typed_before_what_was_submitted_before_it(tmp_path, monkeypatch):
+    """Else a list would be ranked by weights that were learned from what came later."""
+    model, seen = listing(tmp_path, tea=1, ten=2), []
+
+    def listed(self, typed, **how):
+        seen.append(typed)
+        return list_it(self, typed, **how)
+
+    def submit(self, query):
+        seen.append(query.upper())
+        return submit_it(self, query)
+
+    list_it, submit_it = Composition.listed, Composition.submit
+    monkeypatch.setattr(Composition, "listed", listed)
+    monkeypatch.setattr(Composition, "submit", submit)
+    slow, quick = typed("tea", "t", "te", "tea"), typed("ten", "t") | {"composition": "beside"}
+    walk(model, logged(slow, quick))
+    assert seen == ["t", "t", "te", "TEN", "tea", "TEA"]
 
 
 def test_another_spelling_counts_whether_or_not_a_box_merges_spellings(tmp_path):

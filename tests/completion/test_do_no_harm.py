@@ -228,7 +228,8 @@ def test_a_log_is_walked_as_it_is_served():
     user = np.repeat(np.arange(3), 400)
     composition = np.repeat(np.arange(300), 4)
     gain = rng.normal(-0.02, 0.3, len(user))
-    is_open, checks = run_checks(gain, composition, user)
+    begun = np.arange(300) * 2
+    is_open, checks = run_checks(gain, composition, user, begun=begun, submitted=begun + 1)
     assert 0.1 < is_open.mean() < 0.9
     for u in range(3):
         check = RunningCheck()
@@ -238,7 +239,21 @@ def test_a_log_is_walked_as_it_is_served():
             check.observe(gain[own].mean(), gain[own].mean() if check.open else 0.0)
         assert checks[u].recent == pytest.approx(check.recent)
         assert checks[u].drawdown == pytest.approx(check.drawdown)
-    assert run_checks(np.zeros(0), np.zeros(0, int), np.zeros(0, int))[1] == {}
+    nothing = np.zeros(0, int)
+    assert run_checks(np.zeros(0), nothing, nothing, begun=nothing, submitted=nothing)[1] == {}
+
+
+def test_a_composition_is_judged_by_those_that_were_submitted_before_it_began():
+    gain, user = np.full(40, -1.0), np.zeros(40, int)
+    begun = np.arange(40)
+    after = run_checks(gain, begun, user, begun=begun * 10, submitted=begun * 10 + 9)
+    at_once = run_checks(gain, begun, user, begun=begun * 10, submitted=np.full(40, 390))
+    late = run_checks(gain, begun, user, begun=begun * 10, submitted=begun * 10 + 25)
+    shut = after[0].argmin()
+    assert 0 < shut < 30
+    assert at_once[0].all()  # nothing is known before the last began, nor when it did
+    assert late[0].argmin() == shut + 2
+    assert at_once[1][0].recent == pytest.approx(after[1][0].recent)
 
 
 def test_the_levels_are_those_that_the_pages_state():

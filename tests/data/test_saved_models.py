@@ -10,7 +10,7 @@ import pytest
 
 from telic.data import load_model, save_model, saved_models
 from telic.data.own_outputs import CHECKED
-from telic.data.saved_models import written_by
+from telic.data.saved_models import _checksum, written_by
 from telic.errors import InputError, ModelError
 
 
@@ -152,6 +152,28 @@ def test_a_wrong_manifest_is_named(folder, change, message):
     file = folder / "manifest.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     with pytest.raises(ModelError, match=message):
+        load_model(folder, kind="toy")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sha256": {}},
+        {"sha256": None},
+        {"mapped": None},
+        {"mapped": ["../other"]},
+        {"mapped": [], "sha256": {"arrays.npz": "0", "big.npy": "0"}},
+        {"meta": None},
+    ],
+)
+def test_a_manifest_that_somebody_made_names_the_files_of_the_folder_alone(folder, change):
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text()) | change
+    if "../other" in (change.get("mapped") or ()):
+        manifest["sha256"] = {"arrays.npz": manifest["sha256"]["arrays.npz"], "../other.npy": "0"}
+    del manifest["checksum"]
+    file.write_text(json.dumps(manifest | {"checksum": _checksum(manifest)}))
+    with pytest.raises(ModelError, match="does not say which files the model has"):
         load_model(folder, kind="toy")
 
 

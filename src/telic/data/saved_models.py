@@ -132,11 +132,21 @@ def load_model(folder: str | Path, *, kind: str, verify: bool = False) -> Stored
         raise ModelError(
             f"{file}: damaged or edited, it does not match its own checksum. Fit the model again."
         )
-    _check(folder, manifest["sha256"], verify=verify)
+    hashed, mapped = manifest.get("sha256"), manifest.get("mapped")
+    # Each file that is read below has a hash, and stands in the folder itself.
+    if (
+        not isinstance(hashed, dict)
+        or not isinstance(mapped, list)
+        or not isinstance(manifest.get("meta"), dict)
+        or set(hashed) != {"arrays.npz", *(f"{name}.npy" for name in mapped)}
+        or any(Path(name).name != name for name in hashed)
+    ):
+        raise ModelError(f"{file}: does not say which files the model has. Fit the model again.")
+    _check(folder, hashed, verify=verify)
     part = folder / "arrays.npz"
     try:
         arrays = load_npz(part)
-        for name in manifest["mapped"]:
+        for name in mapped:
             part = folder / f"{name}.npy"
             arrays[name] = load_npy(part, mmap_mode="r")
     except ValueError as error:

@@ -86,10 +86,11 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         Warns
         -----
         ConvergenceWarning
-            If the gap to the optimum is not certified to be within `tol` when the method ends.
+            If the gap to the optimum is not certified to be within `tol` when the method ends, or
+            one that stops by no rule ends far worse than weights of 0.
         UserWarning
-            If no `pos_label` was given and the larger label is the majority's, if nothing can be
-            ranked, or if a method that stops by no rule ends worse than weights of 0.
+            If no `pos_label` was given and the larger label is the majority's, or if nothing can
+            be ranked.
         """
         self._check_ends()
         X, y = self._checked(X, y)
@@ -116,6 +117,7 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} ended worse than with weights of 0, which rank nothing: "
                 "scale the columns (for instance with StandardScaler), make more passes "
                 "(max_iter), or take a method that stops at the optimum, such as ExactAUC.",
+                ConvergenceWarning,
                 stacklevel=2,
             )
         high, low = (

@@ -227,6 +227,7 @@ def editors_changes(
 
 @app.command()
 def inspect(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     prefix: Annotated[
         str | None,
@@ -260,6 +261,7 @@ def inspect(
     if not k:
         card = model_card(completer) | {"written by": written_by(model)}
         return _describe(model, completer, as_json=as_json, prefix=prefix, card=card)
+    refuse_given(context, ["prefix"], "beside --k")
     said = completer.found.get(KEPT_BACK)
     if said is None:
         raise InputError(

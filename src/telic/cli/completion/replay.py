@@ -25,7 +25,12 @@ def replay(
     ],
     model_a: Annotated[Path, typer.Argument(help="Model folder.")],
     model_b: Annotated[Path, typer.Argument(help="Model folder, compared with the first.")],
-    shown: Annotated[int, typer.Option(help="Suggestions in a list.", min=1, max=200)] = 10,
+    shown: Annotated[
+        int,
+        typer.Option(
+            help="Suggestions in a list; at most as many as both models re-rank.", min=1, max=200
+        ),
+    ] = 10,
     skip_bad_rows: SkipBadRows = False,
     as_json: Json = False,
 ) -> None:
@@ -39,6 +44,7 @@ def replay(
     if as_json:
         facts = {"a": str(model_a), "b": str(model_b), "simulated": found.simulated}
         counts = {"compositions": found.compositions, "users": found.users}
+        counts["shown"] = found.shown
         print_json(facts | counts | {"measures": found.rows()})
         return
     names = (model_a.name, model_b.name)

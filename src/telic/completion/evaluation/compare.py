@@ -40,9 +40,10 @@ def walk(
     show: int = 10,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Walk:
-    """Type a log again, composition by composition in time order, with a completer.
+    """Type a log again, key by key in time order, with a completer.
 
-    A composition goes by what its user had submitted when it began: others may be open beside it.
+    What a user submits meanwhile in another composition, as in another window, is known from then
+    on, as in a service.
 
     Feedback is on the lists that the log says were shown. Each submission teaches the completer's
     copy of its user, as in a service; what all users share stays as it was fitted, so a log from
@@ -55,35 +56,34 @@ def walk(
     show : int
         Suggestions in a list, at most `Completer.n`.
     progress : callable
-        Told each composition when it begins.
+        Told each composition when it is submitted.
     """
     users: dict[str, UserState] = {}
     rank = np.zeros(len(log.at), np.int32)
     keystrokes = np.empty(len(log), np.int32)
-    n, begun = len(log), log.at[log.keystroke_start[:-1]]
+    owner = np.repeat(np.arange(len(log)), np.diff(log.keystroke_start))
     typings: dict[int, Composition] = {}
-    # Beginnings and submissions as they came; of one moment, the beginnings first.
-    for event in np.argsort(np.concatenate([begun, log.submitted_at]), kind="stable").tolist():
-        c = event % n
-        if event < n:
-            phone, where = _phone(completer, log, c), _where(completer, log, c)
-            name = name_in(where["tenant"] if where else None, log.users[log.user[c]])
-            if name not in users:
-                users[name] = completer.user(name)
-            typings[c] = completer.compose(users[name], phone, where=where, at=int(begun[c]))
+    # Keys and submissions as they came; of one moment, the keys first.
+    for event in np.argsort(np.concatenate([log.at, log.submitted_at]), kind="stable").tolist():
+        if (k := event) < len(owner):
+            c = int(owner[k])
+            begun, query = int(log.at[log.keystroke_start[c]]), log.phrases[log.query[c]]
+            if c not in typings:
+                phone, where = _phone(completer, log, c), _where(completer, log, c)
+                name = name_in(where["tenant"] if where else None, log.users[log.user[c]])
+                if name not in users:
+                    users[name] = completer.user(name)
+                typings[c] = completer.compose(users[name], phone, where=where, at=begun)
+            typed, at = log.prefixes[log.prefix[k]], (int(log.at[k]) - begun) / 1e6
+            rank[k] = place_among(query, typings[c].listed(typed, at=at, show=show).texts()) + 1
+            shown = log.shown[log.list_start[k] : log.list_start[k + 1]]
+            typings[c].shown([log.phrases[q] for q in shown])
             continue
-        progress(f"composition {c + 1} of {n}")
-        typing = typings.pop(c)
+        c = event - len(owner)
+        progress(f"composition {c + 1} of {len(log)}")
         first, end = int(log.keystroke_start[c]), int(log.keystroke_start[c + 1])
         query = log.phrases[log.query[c]]
-        for k in range(first, end):
-            at = (int(log.at[k]) - int(log.at[first])) / 1e6
-            texts = typing.listed(log.prefixes[log.prefix[k]], at=at, show=show).texts()
-            rank[k] = place_among(query, texts) + 1
-            typing.shown(
-                [log.phrases[q] for q in log.shown[log.list_start[k] : log.list_start[k + 1]]]
-            )
-        typing.submit(query)
+        typings.pop(c).submit(query)
         left = max(len(query) - len(log.prefixes[log.prefix[end - 1]]), 0)
         listed = np.flatnonzero(rank[first:end])
         taken = int(listed[0]) + 2 if len(listed) else end - first + left
@@ -144,6 +144,8 @@ class Comparison:
 
     compositions: int
     users: int
+    shown: int
+    """Suggestions in a list."""
     simulated: bool
     measures: list[Measure]
     """MRR and success at k over keystrokes, then keystrokes by composition."""
@@ -173,7 +175,8 @@ class Comparison:
 
         people = "simulated users" if self.simulated else "users"
         return Table(
-            f"{b} against {a}, on {self.compositions:,} compositions of {self.users:,} {people}",
+            f"{b} against {a}, on {self.compositions:,} compositions of {self.users:,} {people}, "
+            f"{self.shown} suggestions in a list",
             {"": "", a: spread, b: spread, "difference": "{:+.4f} [{:+.4f}, {:+.4f}]", "p": "p"},
             [
                 [
@@ -242,4 +245,4 @@ def compare_completers(
             measures.append(Measure.of(f"success at {k}", a_hits, b_hits, user))
     keystrokes = first.keystrokes, second.keystrokes
     measures.append(Measure.of("keystrokes", *keystrokes, log.user, shares=False))
-    return Comparison(len(log), len(np.unique(log.user)), log.simulated, measures)
+    return Comparison(len(log), len(np.unique(log.user)), show, log.simulated, measures)

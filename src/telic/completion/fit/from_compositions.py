@@ -188,7 +188,8 @@ def _walk_checks(
         user = replay.log.user[moments.composition]
         is_open = models.gates[name].open(user, replay.prefix_length(moments.keystroke))
         gain = np.where(is_open, found[name] - found[base], 0.0)
-        for u, check in run_checks(gain, moments.composition, user)[1].items():
+        times = {"begun": replay.start_at, "submitted": replay.log.submitted_at}
+        for u, check in run_checks(gain, moments.composition, user, **times)[1].items():
             states[replay.log.users[u]].check = check
 
 

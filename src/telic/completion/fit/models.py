@@ -457,7 +457,9 @@ def served_by(
     user = replay.log.user[moments.composition]
     is_open = gate.open(user, replay.prefix_length(moments.keystroke))
     gain = np.where(is_open, found - static, 0.0)
-    return np.where(is_open & run_checks(gain, moments.composition, user)[0], found, static)
+    times = {"begun": replay.start_at, "submitted": replay.log.submitted_at}
+    allowed, _ = run_checks(gain, moments.composition, user, **times)
+    return np.where(is_open & allowed, found, static)
 
 
 def gates_of(replay: Replay, models: "Models | PhoneModels", static: str) -> dict[str, Gate]:

@@ -3,6 +3,7 @@
 The gate is fitted once. Users change and online weights move on, so each user has a running check.
 """
 
+import heapq
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any
@@ -192,16 +193,26 @@ class RunningCheck:
 
 
 def run_checks(
-    gain: np.ndarray, composition: np.ndarray, user: np.ndarray
+    gain: np.ndarray,
+    composition: np.ndarray,
+    user: np.ndarray,
+    *,
+    begun: np.ndarray,
+    submitted: np.ndarray,
 ) -> tuple[np.ndarray, dict[int, RunningCheck]]:
     """Walk every user's running check through a log.
+
+    It knows of a composition once that is submitted: of several that are open at once, the later
+    do not know of the earlier.
 
     Parameters
     ----------
     gain : float array of shape (T,)
         At each keystroke, reciprocal rank of the gated model minus that of the static order.
     composition, user : int arrays of shape (T,)
-        Of each keystroke; in order of user, then time.
+        Of each keystroke; in order of user, then of when the composition began.
+    begun, submitted : int arrays
+        When each composition of the log was, by its number.
 
     Returns
     -------
@@ -215,10 +226,19 @@ def run_checks(
     mean = np.add.reduceat(gain, begin) / length if len(begin) else np.empty(0)
     is_open = np.empty(len(begin), bool)
     checks: dict[int, RunningCheck] = {}
-    for i, (worth, u) in enumerate(zip(mean.tolist(), user[begin].tolist(), strict=True)):
-        check = checks.setdefault(u, RunningCheck())
+    typed: dict[int, list[tuple[int, int, float, float]]] = {}  # and not submitted yet
+    which = composition[begin]
+    rows = zip(mean.tolist(), user[begin].tolist(), begun[which].tolist(), strict=True)
+    for i, (worth, u, now) in enumerate(rows):
+        check, waiting = checks.setdefault(u, RunningCheck()), typed.setdefault(u, [])
+        while waiting and waiting[0][0] < now:
+            check.observe(*heapq.heappop(waiting)[2:])
         is_open[i] = check.open
-        check.observe(worth, worth if check.open else 0.0)
+        served = worth if check.open else 0.0
+        heapq.heappush(waiting, (int(submitted[which[i]]), i, worth, served))
+    for u, waiting in typed.items():
+        for *_, worth, served in sorted(waiting):
+            checks[u].observe(worth, served)
     return np.repeat(is_open, length), checks
 
 

@@ -68,7 +68,9 @@ def strangers(*, setting: str, protocol: str, users: int, seed: int) -> list[dic
         gain = reciprocal_ranks(scores, moments.position) - static
         length = other.prefix_length(moments.keystroke)
         served = np.where(gate.anywhere & gate.bins[bin_of(length)], gain, 0.0)
-        served = np.where(run_checks(served, moments.composition, user)[0], served, 0.0)
+        times = {"begun": other.start_at, "submitted": other.log.submitted_at}
+        allowed, _ = run_checks(served, moments.composition, user, **times)
+        served = np.where(allowed, served, 0.0)
         parts = design.parts(
             design.columns(features, np.zeros(moments.relevance.shape)), models.everyone
         )
