@@ -77,6 +77,9 @@ def test_discover_then_recognise_explain_and_report(folder, file, recognition):
     )
     assert len(queue["queue"]) == 3
     assert queue["queue"][0]["user"].startswith("user-")
+    given = ["specialty", "explain", str(folder / "log"), "--found", str(file), "--method", "lda"]
+    refused = CliRunner().invoke(app, given)
+    assert "--method changes nothing beside --found" in str(refused.exception)
     explained = run("explain", folder / "log", "--found", file, "--status", "explained")
     assert "because" in explained.stdout
     assert "lift" not in explained.stdout  # which open alarms have

@@ -177,6 +177,18 @@ def test_what_stands_for_pyg_and_back(network, monkeypatch):
             LinkType("post", "user", "tweet", Rule("at_least")),
         ),
     )
+    post = data["user", "post", "tweet"]
+    post["edge_weight"] = post.pop("strength")
+    assert from_pyg(data).links["post"].strength.tolist() == [3, 1]
+    post.edge_index = tensor([[0, 0], [1, 1]])
+    assert from_pyg(data, duplicates="sum").links["post"].strength.tolist() == [4]
+    with pytest.raises(InputError, match="duplicates='sum'"):
+        from_pyg(data)
+    data["tweet", "post", "user"].edge_index = tensor([[0], [0]])
+    with pytest.raises(InputError, match="another edge type is called 'post', too"):
+        from_pyg(data)
+    del data["tweet", "post", "user"]
+    post.edge_index = tensor([[0, 1], [1, 0]])
     data["user", "follow", "user"].edge_index = tensor([[0, 1], [0, 2]])
     assert from_pyg(data).schema.link("follow").self_links
     for end, message in ((3, "names node 3 of the 3 user nodes, expected 0 to 2"), (-1, "node -1")):

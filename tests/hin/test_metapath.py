@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,20 @@ def test_projection_adds_the_paths_of_a_link_type(network):
     assert list(target.schema.nodes) == ["user"]
 
 
+def test_one_link_is_reproduced_backwards_too():
+    follow = LinkType("follow", "user", "user", Rule("exact"))
+    plain = LinkType("knows", "user", "user")
+    links = {"follow": ([1, 2], [2, 3], [5, 7]), "knows": ([1], [3])}
+    network = network_from_arrays(
+        Schema({"user": {}}, (follow, plain)), {"user": {"id": [1, 2, 3]}}, links
+    )
+    back = project(network, "user", {"fans": "~follow", "known": "~knows"})
+    assert back.links["fans"].matrix(3).toarray().T.tolist() == [[0, 5, 0], [0, 0, 7], [0, 0, 0]]
+    assert back.schema.links == (replace(follow, name="fans"), replace(plain, name="known"))
+    with pytest.raises(InputError, match="rules: 'fan' is no new link type"):
+        project(network, "user", {"fans": "~follow"}, rules={"fan": Rule("exact")})
+
+
 def test_paths_that_do_not_fit_are_named(network):
     with pytest.raises(InputError, match="'name' starts at 'comment', but the path stands at"):
         MetaPath.parse("post name", SCHEMA)
@@ -120,7 +136,7 @@ def test_one_link_is_reproduced_and_longer_paths_are_counted(network):
     target = project(network, "user", paths, rules=rules)
     assert {link.name: (link.strength, link.self_links) for link in target.schema.links} == {
         "to": (None, False),  # it has no strengths to compare
-        "back": (Rule("at_least"), True),
+        "back": (None, False),
         "twice": (Rule("tolerance", 2), True),
     }
     follow = dense(network, "follow")

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from telic.errors import InputError
-from telic.hin import Network, Schema, network_from_arrays
+from telic.hin import LinkType, Network, Rule, Schema, network_from_arrays
 from telic.privacy import (
     Adversary,
     Auxiliary,
@@ -205,6 +205,20 @@ def test_a_complete_graph_that_is_too_large_is_refused_before_it_is_made():
     many = people(10**5, links=())
     with pytest.raises(InputError, match="2 link types of 100000 users are 20000000000 links"):
         complete_graph(many)
+
+
+def test_strengths_that_a_complete_graph_would_not_use_are_refused():
+    types = tuple(
+        LinkType(name, "user", "user", strength=rule)
+        for name, rule in (("f", None), ("m", Rule("exact")))
+    )
+    links = {"f": ([1], [2]), "m": ([1], [2], [3])}
+    network = network_from_arrays(Schema({"user": {}}, types), {"user": {"id": [1, 2]}}, links)
+    with pytest.raises(InputError, match="links of type 'f' have none"):
+        complete_graph(network, strengths={"f": 2})
+    with pytest.raises(InputError, match="with varying, each link has one of its own"):
+        complete_graph(network, varying=True, strengths={"m": 2})
+    assert complete_graph(network, strengths={"m": 7}).links["m"].strength.tolist() == [3, 7]
 
 
 @pytest.mark.parametrize(("column", "row"), [("target", 1), ("target", 3), ("auxiliary", 2)])

@@ -201,8 +201,11 @@ def to_igraph(network: Network) -> Any:
     return igraph.Graph.from_networkx(graph)
 
 
-def from_igraph(graph: Any, *, schema: Schema | None = None) -> Network:
-    """Build a network from an igraph graph with the attributes that `to_igraph` gives."""
+def from_igraph(graph: Any, *, schema: Schema | None = None, duplicates: str = "raise") -> Network:
+    """Build a network from an igraph graph with the attributes that `to_igraph` gives.
+
+    `duplicates` is as of `network_from_arrays`.
+    """
     plain = networkx.MultiDiGraph() if graph.is_directed() else networkx.MultiGraph()
 
     def given(one: Any) -> dict[str, Any]:
@@ -213,7 +216,7 @@ def from_igraph(graph: Any, *, schema: Schema | None = None) -> Network:
         plain.add_nodes_from([(vertex.index, given(vertex))])
     for edge in graph.es:
         plain.add_edge(edge.source, edge.target, **given(edge))
-    return from_networkx(plain, schema=schema)
+    return from_networkx(plain, schema=schema, duplicates=duplicates)
 
 
 def to_pyg(network: Network) -> Any:
@@ -239,13 +242,17 @@ def to_pyg(network: Network) -> Any:
     return data
 
 
-def from_pyg(data: Any, *, schema: Schema | None = None) -> Network:
+def from_pyg(data: Any, *, schema: Schema | None = None, duplicates: str = "raise") -> Network:
     """Build a network from a HeteroData: one-dimensional tensors become attributes.
+
+    An edge's strength is its ``strength``, or else its ``edge_weight``. `duplicates` is as of
+    `network_from_arrays`.
 
     Raises
     ------
     InputError
-        If it is no HeteroData, or an edge leads to a node that is not there.
+        If it is no HeteroData, an edge leads to a node that is not there, or a relation has one
+        name between several pairs of node types.
     """
     if not hasattr(data, "node_types"):
         raise InputError(
@@ -277,11 +284,17 @@ def from_pyg(data: Any, *, schema: Schema | None = None) -> Network:
                     f"expected 0 to {size - 1}."
                 )
         ends = [tables[k]["id"][i] for k, i in zip((source, target), index, strict=True)]
-        rule = _GROWING if "strength" in store else None
+        strength = next((n for n in ("strength", "edge_weight") if n in store), None)
+        rule = None if strength is None else _GROWING
         itself = source == target and bool((index[0] == index[1]).any())
         types.append(LinkType(name, source, target, rule, itself))
-        links[name] = [*ends, store.strength.numpy()] if rule else ends
-    return network_from_arrays(schema or _read_off(tables, types), tables, links)
+        if name in links:
+            raise InputError(
+                f"{where}: another edge type is called {name!r}, too. Give each a name of its own."
+            )
+        links[name] = ends if strength is None else [*ends, store[strength].numpy()]
+    schema = schema or _read_off(tables, types)
+    return network_from_arrays(schema, tables, links, duplicates=duplicates)
 
 
 def _optional(module: str, package: str) -> Any:

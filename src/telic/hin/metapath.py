@@ -153,10 +153,11 @@ def project(
     paths : mapping
         New link type → one meta-path or several whose counts are added, such as
         ``{"mention": ["post mention", "write mentions"], "follow": "follow"}``. A path of one
-        forward link is reproduced, with its strength; longer ones get path counts as strength.
+        link is reproduced, with its strength; longer ones get path counts as strength.
     rules : mapping, optional
-        Strength rules of the new link types; default ``at_least``. Self-links are kept where
-        the path is longer than one link.
+        Strength rules of the new link types; default ``at_least``. Of a type without strengths
+        they say nothing. Links that lead back to where they began are kept, but for a path of one
+        link whose type has none.
     max_links : int
         Refuse products that may hold more.
 
@@ -174,6 +175,9 @@ def project(
     check_node_type(network.schema, node_type)
     n = network.size(node_type)
     link_types, links = [], {}
+    for name in rules or {}:
+        if name not in paths:
+            raise InputError(f"rules: {name!r} is no new link type of {list(paths)}.")
     for name, given in paths.items():
         texts = [given] if isinstance(given, str) else list(given)
         parsed = [MetaPath.parse(text, network.schema) for text in texts]
@@ -184,11 +188,12 @@ def project(
                     f"target meta-path starts and ends at {node_type!r}."
                 )
         rule = (rules or {}).get(name, Rule("at_least"))
-        if len(parsed) == 1 and len(parsed[0].steps) == 1 and not parsed[0].steps[0][1]:
-            old = network.schema.link(parsed[0].steps[0][0])
+        if len(parsed) == 1 and len(parsed[0].steps) == 1:
+            ((step, backward),) = parsed[0].steps
+            old = network.schema.link(step)
             strength = rule if rules and name in rules and old.strength else old.strength
             link_types.append(LinkType(name, node_type, node_type, strength, old.self_links))
-            links[name] = network.links[old.name]
+            links[name] = network.links[step].reverse(n) if backward else network.links[step]
             continue
         total = csr_array((n, n), dtype=np.int64)
         for path in parsed:

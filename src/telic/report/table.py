@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Self
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of something to compute."""
 NO_ROWS = "none"
 """What stands in place of rows where a table has none: an empty grid looks like a fault."""
 
@@ -111,11 +113,14 @@ class Table:
         return cls(**stored)
 
     def csv(self) -> str:
-        """Return the rows with a header line, numbers in full; empty where there is no value."""
+        """Return the rows with a header line, numbers in full; empty where there is no value.
+
+        A text that a spreadsheet would compute, such as =1+2, gets an apostrophe before it.
+        """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(self.columns)
-        writer.writerows(self.rows)
+        writer.writerows([map(_uncomputed, row) for row in self.rows])
         return out.getvalue()
 
     def markdown(self) -> str:
@@ -149,6 +154,11 @@ class Table:
         """Tell for each column whether it holds words; columns of numbers are aligned right."""
         columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.columns)
         return [any(map(_is_word, column)) for column in columns]
+
+
+def _uncomputed(value: Any) -> Any:
+    """Keep a spreadsheet from taking a text for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def finite(value: float) -> float | None:

@@ -140,7 +140,7 @@ def microblog(
     ----------
     users : int
     links : int, optional
-        Over all four types; default t.qq's 24.6 per user.
+        Over all four types, before those of planted groups; default t.qq's 24.6 per user.
     communities : sequence of Community
         Planted groups; they do not overlap.
     copies : bool

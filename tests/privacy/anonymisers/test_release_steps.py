@@ -90,7 +90,8 @@ def test_columns_that_the_schema_does_not_name_are_not_published():
 def test_complete_graphs_fall_to_the_reconfigured_attack_and_varying_ones_do_not(world):
     network, target, members = world
     plain = precision(network, target, members)
-    complete = complete_graph(target, strengths=dict.fromkeys(target.links, 1))
+    weighed = [link.name for link in target.schema.links if link.strength is not None]
+    complete = complete_graph(target, strengths=dict.fromkeys(weighed, 1))
     complete.validate()
     assert all(len(links) == 200 * 199 for links in complete.links.values())
     assert precision(network, complete, members)[1] == 0

@@ -49,7 +49,11 @@ def test_all_seeds_are_all_of_a_codes_users(log):
 
 def test_where_an_option_means_nothing_it_is_refused(log):
     for options, message in (
-        ({"seeds": "all"}, "seeds is 'all'"),
+        ({"seeds": "all"}, "of method 'pathselclus' alone; method 'residuals' has none"),
+        ({"method": "lda", "free": 4}, "paths, free and seeds are of method 'pathselclus' alone"),
+        ({"paths": ["U-P"]}, "paths, free and seeds are of method 'pathselclus' alone"),
+        ({"method": "pathselclus", "paths": ["U-P", "U-P"]}, "expected each once"),
+        ({"method": "pathselclus", "seeds": "some"}, "seeds is 'some', expected"),
         ({"assign": "argmax"}, "assign is 'argmax'"),
         ({"method": "lda", "assign": "best"}, "assign is 'best'"),
     ):

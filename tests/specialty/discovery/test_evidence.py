@@ -141,6 +141,14 @@ def test_a_code_names_the_group_where_most_of_its_users_are(here, elsewhere, nam
         assert over_represented(taxonomy, cluster, 1) == ("a", True)
 
 
+def test_where_all_declare_one_code_shares_decide():
+    """No draw of declared users would differ, so that no code could ever name its users' group."""
+    taxonomy = np.array(["T1"] * 20 + [""] * 45)
+    cluster = np.where(np.arange(65) < 20, 0, 1)
+    assert over_represented(taxonomy, cluster, 0) == ("T1", True)
+    assert over_represented(taxonomy, np.where(np.arange(65) < 5, 0, 1), 0) == ("T1", False)
+
+
 def test_several_codes_name_a_group_together():
     codes = ["a"] * 5 + ["b"] * 5 + ["c"] * 16
     taxonomy = np.array([*codes, *["c"] * 120, *["d"] * 60])

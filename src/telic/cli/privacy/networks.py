@@ -27,7 +27,8 @@ def simulate(
         typer.Option(
             min=0,
             metavar="<int>",
-            help="Links of the auxiliary network. Default: 24.6 per user, as in t.qq.",
+            help="Links of the auxiliary network beside those of planted groups. Default: 24.6 per "
+            "user, as in t.qq.",
         ),
     ] = None,
     size: Annotated[int, typer.Option(min=2, help="Users of the published part.")] = 1000,

@@ -7,6 +7,7 @@ import typer
 
 from telic.cli.console import Overwrite, print_card, print_json, show
 from telic.cli.jobs import Cluster, Memory, Work, job_of, steps_or_job
+from telic.cli.options import refuse_given
 from telic.cli.specialty.options import (
     CodeTable,
     Found,
@@ -146,6 +147,7 @@ def inspect(
 
 @app.command()
 def recognise(
+    context: typer.Context,
     log: Log,
     found: Found = None,
     method: Method = "residuals",
@@ -179,6 +181,8 @@ def recognise(
     names = CLASSIFIERS if classifier == "all" else (classifier,)
     for name in names:
         pipeline_names(name, pipeline)  # a wrong name is said before the log is read
+    if found is not None:
+        refuse_given(context, ["method"], "beside --found")
     records = read(log, skip_bad_rows, code_table)
     records, discovery, _, _ = known(records, found, method, seed, threads)
     reads = [log, found, code_table]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite, print_json, show
+from telic.cli.options import refuse_given
 from telic.cli.specialty.options import (
     CodeTable,
     Found,
@@ -26,6 +27,7 @@ from telic.cli.specialty.options import (
 
 @app.command()
 def explain(
+    context: typer.Context,
     log: Log,
     found: Found = None,
     method: Method = "residuals",
@@ -81,6 +83,8 @@ def explain(
         check_output(keep, kind=KIND, reads=[log, found, code_table], overwrite=overwrite)
     if audit_events is not None:
         check_output(audit_events, kind="JSON", reads=[log, found, code_table], overwrite=overwrite)
+    if found is not None:
+        refuse_given(context, ["method"], "beside --found")
     records = read(log, skip_bad_rows, code_table)
     records, discovery, before, carried = known(records, found, method, seed, threads)
     care = care_of(records, discovery, before=before, seed=seed)

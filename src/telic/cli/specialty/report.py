@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from telic.cli.console import Overwrite
+from telic.cli.options import refuse_given
 from telic.cli.specialty.options import (
     CodeTable,
     Found,
@@ -25,6 +26,7 @@ from telic.cli.specialty.options import (
 
 @app.command()
 def report(
+    context: typer.Context,
     log: Log,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("specialties.html"),
     found: Found = None,
@@ -46,6 +48,8 @@ def report(
 
     check_output(out, kind="page", reads=[log, found, code_table], overwrite=overwrite)
     pipeline_names("SVM", pipeline)
+    if found is not None:
+        refuse_given(context, ["method"], "beside --found")
     records = read(log, skip_bad_rows, code_table)
     records, discovery, before, _ = known(records, found, method, seed, threads)
     page, notes = full_report(

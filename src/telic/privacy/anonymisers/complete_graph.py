@@ -36,6 +36,11 @@ def complete_graph(
         Link type → the shared strength; default that of a random real link, drawn by `seed`.
     seed : int
     node_type : str, optional
+
+    Raises
+    ------
+    InputError
+        If `strengths` are given for links without any, for none that is there, or with `varying`.
     """
     node_type = target_type(network, node_type)
     names = own_links(network.schema, node_type)
@@ -48,6 +53,10 @@ def complete_graph(
     for name in strengths or {}:
         if name not in names:
             raise InputError(f"strengths: no link type of users is called {name!r}, of {names}.")
+        if varying:
+            raise InputError("strengths: with varying, each link has one of its own. Leave it out.")
+        if network.links[name].strength is None:
+            raise InputError(f"strengths: links of type {name!r} have none. Leave it out.")
     rng = np.random.default_rng(seed)
     built = dict(network.links)
     for name in names:

@@ -17,6 +17,9 @@ from telic.specialty.log.access_log import AccessLog
 METHODS = ("residuals", "lda", "pathselclus")
 SEEDS = ("representative", "all")
 ASSIGNMENTS = ("concentrated", "argmax")
+PATHS = ("U-P-D",)
+FREE = 3
+"""Of PathSelClus: half-paths, and clusters without seeds."""
 MEASURED = "measured"
 """For as many topics as there are practices beyond chance (`by_residuals.signal`)."""
 MIN_LIFT = 2.0
@@ -33,8 +36,8 @@ def discover(
     n_topics: int | str | None = None,
     document: str = "patient",
     view: str | None = None,
-    paths: Sequence[str] = ("U-P-D",),
-    free: int = 3,
+    paths: Sequence[str] = PATHS,
+    free: int = FREE,
     seeds: str = "representative",
     assign: str = "concentrated",
     restarts: int = 3,
@@ -111,15 +114,16 @@ def discover(
             f"method {method!r} runs on one machine in memory; only 'lda' has shards or takes an "
             "executor (--memory, --cluster)."
         )
-    if seeds not in SEEDS or (seeds != "representative" and method != "pathselclus"):
+    expect_one_of(SEEDS, seeds=seeds)
+    expect_one_of(ASSIGNMENTS, assign=assign)
+    if method != "pathselclus" and (tuple(paths), free, seeds) != (PATHS, FREE, SEEDS[0]):
         raise InputError(
-            f"seeds is {seeds!r}, expected {' or '.join(SEEDS)}, the latter of 'pathselclus' alone."
+            f"paths, free and seeds are of method 'pathselclus' alone; method {method!r} has none."
         )
-    if assign not in ASSIGNMENTS or (assign != "concentrated" and method == "residuals"):
-        raise InputError(
-            f"assign is {assign!r}, expected {' or '.join(ASSIGNMENTS)}, the latter not of "
-            "'residuals'."
-        )
+    if len(set(paths)) < len(paths):
+        raise InputError(f"paths are {list(paths)}, expected each once: a second one would count.")
+    if method == "residuals" and assign != ASSIGNMENTS[0]:
+        raise InputError(f"assign is {assign!r}, but method 'residuals' finds no shares to assign.")
     expect_whole(1, restarts=restarts, threads=threads)
     if isinstance(n_topics, str) and n_topics != MEASURED:
         raise InputError(f"n_topics is {n_topics!r}, expected a number or {MEASURED!r}.")
