@@ -76,6 +76,8 @@ def test_naming_by_its_definition(data):
         here, total = own.count(code), coded.count(code)
         most = max(people.count((code, group)) for group in (0, 1, 2))
         chance = tail(here, len(own), total, len(coded)) * len(set(own))
+        if total == len(coded):  # no draw would differ
+            chance = 0 if 2 * here >= total else 1
         f1[code] = 2 * here / (total + groups.count(0))
         if chance <= Fraction(str(LEVEL)) and here >= max(CODES_USERS * total, HOME * most, 2):
             speaks[code] = here
