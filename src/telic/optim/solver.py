@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -224,41 +224,20 @@ def solve_path(
     intercept = move.there(coef, float(intercept_init)) if problem.fit_intercept else 0.0
     if problem.fit_intercept and coef_init is None and intercept_init == 0.0:
         intercept = null[0]
+    asked = _Asked(sampling, blocks, batch_size, step_size, seed)
     work: _Work | None = None
     for penalty in penalties:
         problem = replace(move.problem, penalty=penalty)
         chosen = _METHODS[choose_method(problem) if method == "auto" else method]
-        if problem.is_grouped and not chosen.groups:
-            able = ", ".join(each.name for each in _METHODS.values() if each.groups)
-            raise InputError(f"{chosen.name} does not know groups. Use one of {able}, or 'auto'.")
-        if problem.offset is not None and not chosen.offsets:
-            able = ", ".join(each.name for each in _METHODS.values() if each.offsets)
-            raise InputError(
-                f"{chosen.name} takes no offset with the {type(problem.loss).__name__} loss. "
-                f"Use one of {able}, or 'auto'."
-            )
+        _refuse_unable(chosen, problem)
         if problem.below == np.inf and coef.min() < 0.0:
             coef, work = np.maximum(coef, 0.0), None
-        options: dict[str, Any] = {"coef": coef, "intercept": intercept}
-        if chosen.random:
-            options["state"] = random_state_of(seed)
-        if chosen.samples:
-            options["sampling"] = sampling
-        if chosen.blocks is not None:
-            options["blocks"] = _count("blocks", blocks, chosen.blocks, coef.size, "features")
-        if chosen.batch_size is not None:
-            options["batch_size"] = _count(
-                "batch_size", batch_size, chosen.batch_size, problem.design.n, "rows"
-            )
-        safe = None
-        if chosen.safe_step is not None:
-            options["step_size"] = step_size
-        if step_size is not None:
-            safe = _checked_step(problem, chosen, sampling, options.get("batch_size", 1), step_size)
+        options, safe = asked.of(chosen, problem)
         if work is not None and work.method is chosen and chosen.resumes:
             iterates = work.under(problem)
         else:
-            work = _Work(chosen, chosen.run(problem, **options))
+            start = {"coef": coef, "intercept": intercept}
+            work = _Work(chosen, chosen.run(problem, **start, **options))
             iterates = iter(work)
         result = drive(
             problem,
@@ -275,6 +254,50 @@ def solve_path(
         coef, intercept = result.coef.copy(), result.intercept
         _warn_if_separated(problem, result)
         yield move.back(result, tol)
+
+
+class _Asked(NamedTuple):
+    """What a caller asks of whichever method is chosen."""
+
+    sampling: str
+    blocks: int | None
+    batch_size: int | None
+    step_size: float | None
+    seed: int | np.random.Generator | None
+
+    def of(self, method: Method, problem: Problem) -> tuple[dict[str, Any], float | None]:
+        """Return those options that a method has, and the safe step where one was asked for."""
+        n, d = problem.design.n, problem.design.d
+        options: dict[str, Any] = {}
+        if method.random:
+            options["state"] = random_state_of(self.seed)
+        if method.samples:
+            options["sampling"] = self.sampling
+        if method.blocks is not None:
+            options["blocks"] = _count("blocks", self.blocks, method.blocks, d, "features")
+        if method.batch_size is not None:
+            options["batch_size"] = _count(
+                "batch_size", self.batch_size, method.batch_size, n, "rows"
+            )
+        if method.safe_step is not None:
+            options["step_size"] = self.step_size
+        if self.step_size is None:
+            return options, None
+        rows = options.get("batch_size", 1)
+        return options, _checked_step(problem, method, self.sampling, rows, self.step_size)
+
+
+def _refuse_unable(method: Method, problem: Problem) -> None:
+    """Refuse groups or an offset where a method does not know these."""
+    if problem.is_grouped and not method.groups:
+        able = ", ".join(each.name for each in _METHODS.values() if each.groups)
+        raise InputError(f"{method.name} does not know groups. Use one of {able}, or 'auto'.")
+    if problem.offset is not None and not method.offsets:
+        able = ", ".join(each.name for each in _METHODS.values() if each.offsets)
+        raise InputError(
+            f"{method.name} takes no offset with the {type(problem.loss).__name__} loss. "
+            f"Use one of {able}, or 'auto'."
+        )
 
 
 class _Work:

@@ -78,56 +78,66 @@ class ExactAUC(LinearAUC):
     ) -> Solution:
         expect_at_least(0, beta=self.beta, beta1=self.beta1)
         n, d = X.shape
+        few_rows = n < d and n <= MOST_COLUMNS
         tried: list[Solution] = []
         if self.beta1 == 0 < self.beta:
             if sparse.issparse(X) and not small(X):
                 tried.append(by_few_iterations(X, positive, weight, callback, self.beta, self.tol))
-                if tried[0].converged or tried[0].stopped:
-                    return tried[0]
-            if n < d and n <= MOST_COLUMNS:
+            if few_rows and not _ended(tried):
                 with small_products(n):
                     options: dict[str, Any] = {"beta": self.beta, "tol": self.tol}
                     tried.append(exact_by_rows(X, positive, weight=weight, **options))
-                if tried[-1].converged or d > MOST_COLUMNS:
-                    return min(tried, key=lambda each: each.objective)
+            if few_rows and d > MOST_COLUMNS:
+                return _best(tried)
+        if not _ended(tried):
+            self._refuse_wide(d)
+            with small_products(d):
+                way = self._elastic_net if self.beta1 else self._by_moments
+                tried.append(way(X, positive, weight))
+        return _best(tried)
+
+    def _refuse_wide(self, d: int) -> None:
         if d > MOST_COLUMNS:
             raise InputError(
                 f"ExactAUC: {d:,} columns need moments of {8 * d * d / 2**30:.1f} GiB, expected at "
                 f"most {MOST_COLUMNS:,} columns. Use "
                 + ("VRSPAM." if self.beta1 else "ConjugateGradientAUC, which has the same optimum.")
             )
+
+    def _by_moments(self, X: Matrix, positive: np.ndarray, weight: np.ndarray | None) -> Solution:
+        found = moments(X, positive, weight)
+        w = _exact.exact(found, beta=self.beta).coef
         certify: dict[str, Any] = {"beta": self.beta, "tol": self.tol, "weight": weight}
-        with small_products(X.shape[1]):
-            found = moments(X, positive, weight)
-            certify["means"] = found.means
-            if self.beta1 == 0:
-                w = _exact.exact(found, beta=self.beta).coef
-                solution = certified(X, positive, w, 1, **certify)
-                # The least eigenvalue of many columns takes longer than all before it.
-                if solution.converged:
-                    return solution
-                curvature = _exact.curvature(found, self.beta)
-                solution = certified(X, positive, w, 1, curvature=curvature, **certify)
-                # What is not certified may be better than what is tried last.
-                tried = [] if solution.converged else tried
-                return min([*tried, solution], key=lambda each: each.objective)
-            certify["curvature"] = _exact.curvature(found, self.beta)
-            certify["beta1"] = self.beta1
-            w, sweeps, asked = np.zeros(X.shape[1]), 0, self.tol
-            while True:
-                w, taken = _exact.elastic_net(
-                    found,
-                    beta=self.beta,
-                    beta1=self.beta1,
-                    tol=asked,
-                    max_iter=self.max_iter - sweeps,
-                    start=w,
-                )
-                sweeps, asked = sweeps + taken, asked / 10
-                solution = certified(X, positive, w, 1, **certify)
-                ended = sweeps >= self.max_iter or asked < 1e-8 * self.tol
-                if solution.converged or ended:
-                    return solution
+        certify["means"] = found.means
+        solution = certified(X, positive, w, 1, **certify)
+        # The least eigenvalue of many columns takes longer than all before it.
+        if solution.converged:
+            return solution
+        curvature = _exact.curvature(found, self.beta)
+        return certified(X, positive, w, 1, curvature=curvature, **certify)
+
+    def _elastic_net(self, X: Matrix, positive: np.ndarray, weight: np.ndarray | None) -> Solution:
+        found = moments(X, positive, weight)
+        penalty: dict[str, Any] = {"beta": self.beta, "beta1": self.beta1}
+        certify: dict[str, Any] = {"tol": self.tol, "weight": weight, "means": found.means}
+        certify["curvature"] = _exact.curvature(found, self.beta)
+        w, sweeps, asked = np.zeros(X.shape[1]), 0, self.tol
+        while True:
+            left = self.max_iter - sweeps
+            w, taken = _exact.elastic_net(found, **penalty, tol=asked, max_iter=left, start=w)
+            sweeps, asked = sweeps + taken, asked / 10
+            solution = certified(X, positive, w, 1, **penalty, **certify)
+            if solution.converged or sweeps >= self.max_iter or asked < 1e-8 * self.tol:
+                return solution
+
+
+def _ended(tried: list[Solution]) -> bool:
+    return bool(tried) and bool(tried[-1].converged or tried[-1].stopped)
+
+
+def _best(tried: list[Solution]) -> Solution:
+    """Return what ended, or else the best: what is not certified may be it though tried first."""
+    return tried[-1] if _ended(tried) else min(tried, key=lambda each: each.objective)
 
 
 def by_few_iterations(
