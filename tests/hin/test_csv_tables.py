@@ -265,8 +265,8 @@ def test_keys_are_text_as_the_file_writes_them(tmp_path):
 @pytest.mark.parametrize(
     ("june", "message"),
     [
-        ("1,7.0\n", "keys of 'place' are double and int64 in different files"),
-        ("1,true\n", "keys of 'place' are bool and int64"),
+        ("1,7.0\n", "node type 'place': its keys are double and int64 in different files"),
+        ("1,true\n", "node type 'place': its keys are bool and int64"),
         ("1,\n", "column 'place': row 1 is None"),
     ],
 )

@@ -2,6 +2,8 @@
 
 import zlib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,67 +55,110 @@ def read_tables(path: str | Path) -> Network:
     """
     path = Path(path)
     nodes, links = _described(path)
-    tables, rules = {}, {}
+    tables: dict[str, pa.Table] = {}
+    rules: dict[str, dict[str, Rule]] = {kind: {} for kind in nodes}
     for kind, entry in nodes.items():
         if entry.get("file"):
             tables[kind], rules[kind] = _nodes(path, kind, entry)
-    ends: dict[str, tuple[list[pa.ChunkedArray], pa.ChunkedArray | None]] = {}
-    for name, file, keys, strength in links:
-        table = _read(path.parent / file)
-        found = [_key(_column(table, column, path.parent / file)) for column, _ in keys]
-        weight = _column(table, strength, path.parent / file) if strength else None
-        if weight is not None and _is_text(weight) and _all_whole(weight):
-            weight = weight.cast(pa.int64())  # "02" is a number of pieces
-        ends[name] = found, weight
-        for kind in {kind for _, kind in keys} - set(nodes):
+    read = [_link_table(path, *one) for one in links]
+    ends = [end for table in read for end in (table.source, table.target)]
+    for table in read:
+        for kind in {table.source.kind, table.target.kind} - set(nodes):
             raise InputError(
-                f"{path}: link type {name!r} joins node type {kind!r}. Known are {sorted(nodes)}."
+                f"{path}: link type {table.name!r} joins node type {kind!r}. Known are "
+                f"{sorted(nodes)}."
             )
     for kind in nodes:
-        places = [(name, k) for name, _, keys, _ in links for k in (0, 1) if keys[k][1] == kind]
-        seen = [ends[name][0][k] for name, k in places]
-        if kind in tables:
-            seen.append(tables[kind]["id"])
-        if any(map(_is_text, seen)):  # then "01" is not 1
-            read = {name: (path.parent / file, keys) for name, file, keys, _ in links}
-            seen = [
-                *(_as_text(ends[n][0][k], read[n][1][k][0], read[n][0]) for n, k in places),
-                *(column.cast(pa.string()) for column in seen[len(places) :]),
-            ]
-            for (name, k), column in zip(places, seen, strict=False):
-                ends[name][0][k] = column
-            if kind in tables:
-                tables[kind] = tables[kind].set_column(0, "id", seen[-1])
-        if kind in tables:
-            continue
-        if not seen:
-            raise InputError(f"{path}: node type {kind!r} has neither a file nor links.")
-        tables[kind], rules[kind] = pa.table({"id": _all_keys(seen, kind, path)}), {}
-        check_nodes(tables[kind], (), f"{path}: node type {kind!r}")
-    types, columns = [], {}
-    for name, file, keys, given in links:
-        (source, target), strength = ends[name]
-        counted = strength is not None or _repeats(source, target)
-        if counted and strength is None:
-            strength = pa.chunked_array([pa.repeat(pa.scalar(1), len(source))])
-        (first, begin), (second, end) = keys
-        rule = Rule("at_least") if counted else None
-        itself = begin == end and bool(pc.any(pc.equal(source, target)).as_py())
-        types.append(LinkType(name, begin, end, rule, itself))
-        columns[name] = file, (first, second, given), (source, target, strength)
-    network = Network(Schema({kind: rules[kind] for kind in nodes}, tuple(types)), tables, {})
-    built = {}
-    for link in types:
-        file, names, values = columns[link.name]
-        built[link.name] = links_from_ids(
+        own = [end for end in ends if end.kind == kind]
+        tables[kind] = _with_keys_alike(tables.get(kind), own, f"{path}: node type {kind!r}")
+    schema = Schema(rules, tuple(table.link_type() for table in read))
+    network = Network(schema, tables, {})
+    built = {
+        table.name: links_from_ids(
             network,
-            link,
-            *values,
+            schema.link(table.name),
+            table.source.keys,
+            table.target.keys,
+            table.strengths,
             duplicates="sum",
-            where=str(path.parent / file),
-            columns=names,
+            where=str(table.file),
+            columns=(table.source.column, table.target.column, table.strength_column),
         )
-    return Network(network.schema, tables, built)
+        for table in read
+    }
+    return Network(schema, tables, built)
+
+
+@dataclass
+class _End:
+    """One end of the links of a table."""
+
+    kind: str
+    file: Path
+    column: str
+    keys: pa.ChunkedArray
+    """Of nodes of that kind."""
+
+
+@dataclass
+class _LinkTable:
+    """A table of links, as it was read."""
+
+    name: str
+    file: Path
+    source: _End
+    target: _End
+    strength_column: str | None
+    strength: pa.ChunkedArray | None
+
+    @cached_property
+    def strengths(self) -> pa.ChunkedArray | None:
+        """Return what is added up where links are repeated: 1 of each without a column."""
+        source, target = self.source.keys, self.target.keys
+        if self.strength is None and _repeats(source, target):
+            return pa.chunked_array([pa.repeat(pa.scalar(1), len(source))])
+        return self.strength
+
+    def link_type(self) -> LinkType:
+        """Return the type of the links, as `telic.hin.Schema` knows it."""
+        begin, end = self.source, self.target
+        rule = None if self.strengths is None else Rule("at_least")
+        itself = begin.kind == end.kind and bool(pc.any(pc.equal(begin.keys, end.keys)).as_py())
+        return LinkType(self.name, begin.kind, end.kind, rule, itself)
+
+
+def _link_table(
+    path: Path, name: str, file: str, keys: list[tuple[str, str]], strength: str | None
+) -> _LinkTable:
+    where = path.parent / file
+    table = _read(where)
+    source, target = (
+        _End(kind, where, column, _key(_column(table, column, where))) for column, kind in keys
+    )
+    weight = _column(table, strength, where) if strength else None
+    if weight is not None and _is_text(weight) and _all_whole(weight):
+        weight = weight.cast(pa.int64())  # "02" is a number of pieces
+    return _LinkTable(name, where, source, target, strength, weight)
+
+
+def _with_keys_alike(table: pa.Table | None, ends: list[_End], where: str) -> pa.Table:
+    """Return the table of a node type, made of what links name where it has none.
+
+    If any of its keys is a text, all are, as their files write them: then "01" is not 1.
+    """
+    keys = [end.keys for end in ends] + ([] if table is None else [table["id"]])
+    if any(map(_is_text, keys)):
+        for end in ends:
+            end.keys = _as_text(end.keys, end.column, end.file)
+        if table is not None:
+            table = table.set_column(0, "id", table["id"].cast(pa.string()))
+    if table is not None:
+        return table
+    if not ends:
+        raise InputError(f"{where} has neither a file nor links.")
+    table = pa.table({"id": _all_keys([end.keys for end in ends], where)})
+    check_nodes(table, (), where)
+    return table
 
 
 def named_files(path: Path) -> list[Path]:
@@ -265,19 +310,17 @@ def _as_text(column: pa.ChunkedArray, name: str, file: Path) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
-def _all_keys(seen: list[pa.ChunkedArray], kind: str, path: Path) -> pa.ChunkedArray:
+def _all_keys(seen: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
     """Return each key of a node type that has no file, once."""
     columns = [
-        int64_ids(column, f"{path}: node type {kind!r}")
-        if pa.types.is_integer(column.type)
-        else column
+        int64_ids(column, where) if pa.types.is_integer(column.type) else column
         for column in seen
         if not pa.types.is_null(column.type)  # such rows are refused with their links
     ]
     types = sorted({str(column.type) for column in columns})
     if len(types) > 1:
         raise InputError(
-            f"{path}: keys of {kind!r} are {' and '.join(types)} in different files. Write all as "
+            f"{where}: its keys are {' and '.join(types)} in different files. Write all as "
             "integers or all as strings."
         )
     chunks = [chunk for column in columns for chunk in column.chunks]
