@@ -108,7 +108,7 @@ class _LinkTable:
     file: Path
     source: _End
     target: _End
-    strength_column: str | None
+    strength_column: str
     strength: pa.ChunkedArray | None
 
     @cached_property
@@ -138,7 +138,7 @@ def _link_table(
     weight = _column(table, strength, where) if strength else None
     if weight is not None and _is_text(weight) and _all_whole(weight):
         weight = weight.cast(pa.int64())  # "02" is a number of pieces
-    return _LinkTable(name, where, source, target, strength, weight)
+    return _LinkTable(name, where, source, target, strength or "", weight)
 
 
 def _with_keys_alike(table: pa.Table | None, ends: list[_End], where: str) -> pa.Table:

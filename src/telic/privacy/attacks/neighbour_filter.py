@@ -31,6 +31,26 @@ class Known(NamedTuple):
     signature: np.ndarray
 
 
+class Matching(NamedTuple):
+    """Who is matched to whom while a target's neighbours are, by their places among them."""
+
+    owner: np.ndarray
+    """The target's neighbour to whom each known one is given; −1: free."""
+    mate: np.ndarray
+    """The known neighbour of each of the target's; negative: none."""
+    came: np.ndarray
+    """Of a search: from whom each known neighbour was reached."""
+    seen: np.ndarray
+    stamp: np.ndarray
+    """The number of this search, and of the last one that reached each."""
+    queue: np.ndarray
+    far: np.ndarray
+    near: np.ndarray
+    """Changed strengths on the way to each known neighbour, and to each of the target's."""
+    waits: np.ndarray
+    """Which of the target's neighbours are in the queue."""
+
+
 @kernel(inline="always")
 def signature_bit(layer, kind):
     """One of 64 bits for a neighbour of some kind of profile by some link type."""
@@ -85,9 +105,10 @@ def seat(sets, wanted, known, link, begin, end, owner):
 
 
 @kernel
-def augment(sets, wanted, known, begin, end, link0, root, room):
+def augment(sets, wanted, known, begin, end, link0, root, matching):
     """Seat `root` by moving others along a shortest alternating path; False if there is none."""
-    owner, mate, came, seen, stamp, queue = room[:6]
+    owner, mate, came = matching.owner, matching.mate, matching.came
+    seen, stamp, queue = matching.seen, matching.stamp, matching.queue
     indices = known.indices
     stamp[0] += 1
     queue[0] = root
@@ -130,13 +151,14 @@ def linked(wanted, known, e, link):
 
 
 @kernel
-def augment_by_change(sets, wanted, known, begin, end, link0, size, room, budget):
+def augment_by_change(sets, wanted, known, begin, end, link0, size, matching, budget):
     """Seat one more neighbour with the fewest more strengths that do not fit; say how many.
 
     A shortest path by label correction: a strength that does not fit costs 1, and giving one up
     that was counted yields 1. −1 if there is no such path within the budget.
     """
-    owner, mate, came, _, _, queue, far, near, waits = room
+    owner, mate, came = matching.owner, matching.mate, matching.came
+    queue, far, near, waits = matching.queue, matching.far, matching.near, matching.waits
     indices = known.indices
     far[: end - begin] = NEVER
     head, tail = 0, 0
@@ -193,9 +215,9 @@ def augment_by_change(sets, wanted, known, begin, end, link0, size, room, budget
 
 
 @kernel
-def neighbours_match(sets, wanted, known, layer, t, v, need, changes, room):
+def neighbours_match(sets, wanted, known, layer, t, v, need, changes, matching):
     """Can `need` of t's neighbours be matched to distinct ones of v, with few strengths changed?"""
-    owner, mate = room[0], room[1]
+    owner, mate = matching.owner, matching.mate
     begin, end = known.indptr[layer, v], known.indptr[layer, v + 1]
     link0, link1 = wanted.ptr[layer, t], wanted.ptr[layer, t + 1]
     size = link1 - link0
@@ -216,7 +238,7 @@ def neighbours_match(sets, wanted, known, layer, t, v, need, changes, room):
                 break
     if lost <= most and waiting:
         for i in range(size):
-            if mate[i] == -1 and not augment(sets, wanted, known, begin, end, link0, i, room):
+            if mate[i] == -1 and not augment(sets, wanted, known, begin, end, link0, i, matching):
                 mate[i] = -2
                 lost += 1
                 if lost > most:
@@ -226,7 +248,7 @@ def neighbours_match(sets, wanted, known, layer, t, v, need, changes, room):
         good = True
         left = changes
         for _ in range(lost - (size - need)):
-            cost = augment_by_change(sets, wanted, known, begin, end, link0, size, room, left)
+            cost = augment_by_change(sets, wanted, known, begin, end, link0, size, matching, left)
             if cost < 0:
                 good = False
                 break
@@ -275,16 +297,17 @@ def refine(sets, work, offsets, keep, kept, layers, errors, threads, wanted, kno
     """
     most_links, most_friends = limits
     for thread in prange(threads):
-        owner = np.full(most_links, -1, np.int32)
-        came = np.empty(most_links, np.int32)
-        seen = np.zeros(most_links, np.int64)
-        mate = np.full(most_friends, -2, np.int32)
-        queue = np.empty(most_friends + 1, np.int32)
-        stamp = np.zeros(1, np.int64)
-        far = np.empty(most_links, np.int64)
-        near = np.empty(most_friends, np.int64)
-        waits = np.zeros(most_friends, np.bool_)
-        room = owner, mate, came, seen, stamp, queue, far, near, waits
+        matching = Matching(
+            np.full(most_links, -1, np.int32),
+            np.full(most_friends, -2, np.int32),
+            np.empty(most_links, np.int32),
+            np.zeros(most_links, np.int64),
+            np.zeros(1, np.int64),
+            np.empty(most_friends + 1, np.int32),
+            np.empty(most_links, np.int64),
+            np.empty(most_friends, np.int64),
+            np.zeros(most_friends, np.bool_),
+        )
         for w in range(thread, len(work), threads):
             t = work[w]
             bits = np.uint64(0)
@@ -306,7 +329,7 @@ def refine(sets, work, offsets, keep, kept, layers, errors, threads, wanted, kno
                             errors[1], wanted.ptr[layer, t + 1] - wanted.ptr[layer, t]
                         )
                         if need and not neighbours_match(
-                            sets, wanted, known, layer, t, v, need, changes, room
+                            sets, wanted, known, layer, t, v, need, changes, matching
                         ):
                             good = False
                             break
