@@ -87,7 +87,8 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
 def _dispatcher(function: Callable, suffix: str = "", **options: Any) -> Any:
     """Return numba's object that compiles a function for the types that it meets."""
     # No kernel is called from C, and the wrapper for that takes long to compile.
-    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    options["no_cfunc_wrapper"] = True
+    compiled = numba.njit(nogil=True, **options)(function)
     # NUMBA_DISABLE_JIT leaves functions as they are, and what is typed at a prompt has no file.
     if compiled is not function and os.path.isfile(function.__code__.co_filename):
         compiled._cache = _Cache(function, suffix)

@@ -16,7 +16,7 @@ from telic.completion.evaluation.adaqac_evaluation import (
     measures,
     slices_of,
 )
-from telic.completion.fit import models
+from telic.completion.fit import log_parts, models
 from telic.completion.fit.from_compositions import completer_of
 from telic.completion.fit.models import LEAST, MODELS, fit_models, fit_relevance
 from telic.completion.learning.adaqac import (
@@ -60,7 +60,8 @@ def fitted(readers):
 def test_a_long_log_is_learned_from_in_runs_of_users(readers, fitted, monkeypatch):
     """The same but for rounding, and the weights of users are in the order of users."""
     monkeypatch.setattr(models, "RUN", 200)
-    monkeypatch.setattr(models, "CHUNK", 70)
+    monkeypatch.setattr(log_parts, "RUN", 200)
+    monkeypatch.setattr(log_parts, "CHUNK", 70)
     keystrokes = readers.last_keystrokes(TRAIN, TEST)
     runs = readers.runs(keystrokes[::-1], 90)
     assert [run.first for run in runs[1:]] == [run.last for run in runs[:-1]]
@@ -261,7 +262,7 @@ def test_planted_feedback_is_found_and_its_rows_are_complete(readers, fitted):
 def test_ranks_do_not_depend_on_the_size_of_the_pieces(readers, fitted, monkeypatch):
     moments = readers.moments(fitted.relevance, readers.last_keystrokes(TEST))
     whole = fitted.reciprocal_ranks(readers, moments)
-    monkeypatch.setattr("telic.completion.fit.models.CHUNK", 7)
+    monkeypatch.setattr("telic.completion.fit.log_parts.CHUNK", 7)
     for model, ranks in fitted.reciprocal_ranks(readers, moments).items():
         np.testing.assert_array_equal(ranks, whole[model])
 

@@ -47,8 +47,9 @@ from telic.cli import app
 from telic.completion import CAREFUL, PAPER, Replay, fit_completer, fit_files
 from telic.completion.fit import from_pieces, static_box
 from telic.completion.fit.from_pieces import CountedLog, count_logs
+from telic.completion.fit.log_parts import CHUNK
 from telic.completion.fit.merged_phrases import Gathered
-from telic.completion.fit.models import CHUNK, fit_models, fit_relevance
+from telic.completion.fit.models import fit_models, fit_relevance
 from telic.completion.fit.phone_models import fit_phone_models
 from telic.completion.fit.sources import read_sources
 from telic.data.compositions import read_compositions
@@ -395,8 +396,8 @@ def same(one, other):
 def test_users_learn_in_buckets_what_they_learn_in_memory(
     engine, protocol, chunk, typed, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("telic.completion.fit.models.CHUNK", chunk)
-    monkeypatch.setattr("telic.completion.fit.models.RUN", 4 * chunk)
+    monkeypatch.setattr("telic.completion.fit.log_parts.CHUNK", chunk)
+    monkeypatch.setattr("telic.completion.fit.log_parts.RUN", 4 * chunk)
     replay = Replay(read_compositions(typed), min_compositions=4, min_users=1)
     relevance = fit_relevance(replay, "mpc", protocol)
     whole = fit_models(replay, relevance, protocol)

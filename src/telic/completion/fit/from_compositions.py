@@ -11,7 +11,8 @@ import numpy as np
 from telic.completion.box.completer import OF_COMPOSITIONS, Completer
 from telic.completion.box.user_state import UserState
 from telic.completion.engine.prefix_index import PrefixIndex
-from telic.completion.fit.models import RUN, Models, fit_models, fit_relevance
+from telic.completion.fit.log_parts import RUN
+from telic.completion.fit.models import Models, fit_models, fit_relevance
 from telic.completion.fit.phone_models import PhoneModels, fit_phone_models
 from telic.completion.learning.adaqac import CAREFUL, D, FeedbackDesign, Protocol
 from telic.completion.learning.app_features import MINUTES

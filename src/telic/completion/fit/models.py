@@ -1,15 +1,15 @@
 """Fit every completion model on a replayed log, one relevance score and protocol at a time."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from telic.choice import Choices, Elastic, FactoredChoices, fit_groups, fit_sdca
+from telic.choice import Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.choice.choices import group_starts
-from telic.choice.group_buckets import StoredChoices
+from telic.completion.fit.log_parts import CHUNK, RUN, Parts, Walk
 from telic.completion.learning import adaqac
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.do_no_harm import Gate, run_checks
@@ -37,12 +37,6 @@ RECOUNTS = (Elastic(1e-3, 1e-3), Elastic(2e-4, 1e-4), Elastic(3e-5, 1e-5))
 """Penalties that `recounted` chooses from."""
 LEAST = 0.02
 """Least weight of popularity in a tuned score."""
-CHUNK = 1 << 14
-"""Keystrokes whose features are held in memory at once, with what is made of them."""
-RUN = 1 << 18
-"""Keystrokes whose candidates are."""
-Users = tuple[int, int]
-"""The first of some users, and the one after the last."""
 
 
 def fit_relevance(replay: Replay, name: str, protocol: Protocol, *, n: int = 10) -> Relevance:
@@ -237,8 +231,8 @@ def _ungated(
 ) -> Models:
     """Fit the models of `fit_models` without their gates."""
     log = replay.log
-    taught, held, walk = (
-        _Parts(replay, relevance, replay.last_keystrokes(*parts), n)
+    taught, held, walk_parts = (
+        Parts(replay, relevance, replay.last_keystrokes(*parts), n)
         for parts in ((TRAIN,), (VALID,), (VALID, TEST))
     )
     design = FeedbackDesign.of(protocol, taught)
@@ -274,45 +268,22 @@ def _ungated(
     own = {l2: fit_groups(training, l2=l2, center=center, **on) for l2 in protocol.l2}
     best_own = best(protocol.l2, list(own.values()))
 
-    walking: dict[str, Any] = {"executor": executor, "work": work and work / "walk"}
-    choices, row, composition = walk.choices(design, protocol, walk=True, **walking)
-    walkers = log.user[composition]
-    done = _done_before(replay, composition)
-    walked = np.full(len(log), -1)
-
-    def path(step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Online weights after each step, which held before each composition, and the last."""
-        return adaqac.online(
-            choices,
-            row,
-            walkers,
-            without,
-            done=done,
-            l2=protocol.online_l2(best_pooled),
-            step_size=step,
-            schedule=protocol.schedule,
-            **walking,
-        )
+    online_l2 = protocol.online_l2(best_pooled)
+    on = {"executor": executor, "work": work and work / "walk"}
+    walk = Walk.of(walk_parts, design, protocol, without, l2=online_l2, on=on)
 
     def ends_up(step: float) -> float:
-        weights, before, _ = path(step)
-        row_of = np.zeros(len(log), int)
-        row_of[composition] = before
+        weights, before, _ = walk.with_step(step)
 
         def held_before(compositions: np.ndarray) -> np.ndarray:
-            found = weights[row_of[compositions]]
+            found = weights[np.maximum(walk.rows(before)[compositions], 0)]
             let_go(weights)
             return found
 
         return accuracy(held_before)[0]
 
     step_size = max(protocol.step_sizes, key=ends_up)
-    online, walked[composition], latest = path(step_size)
-    learned = np.zeros(len(composition) + 1, int)
-    learned[row + 1] = 1
-    steps = np.zeros(len(log), int)
-    group = group_starts(choices)
-    steps[composition] = np.cumsum(learned)[done] - group[walkers]
+    online, before, latest = walk.with_step(step_size)
 
     return Models(
         relevance,
@@ -324,84 +295,14 @@ def _ungated(
         without,
         own[best_own],
         online,
-        walked,
-        steps,
+        walk.rows(before),
+        walk.steps_before(),
         latest,
-        np.diff(group),
+        np.diff(group_starts(walk.choices)),
         {"adaqac-unp": best_pooled, "adaqac-batch": best_own},
         step_size,
         {},
     )
-
-
-class _Parts:
-    """The last keystrokes of some parts of a log, with candidates and feedback, run by run.
-
-    What is one chunk is ranked once. A longer log is ranked whenever it is walked through, as all
-    of its feedback would not fit into memory.
-    """
-
-    def __init__(
-        self, replay: Replay, relevance: Relevance, keystrokes: np.ndarray, n: int
-    ) -> None:
-        self._replay, self._relevance, self._n = replay, relevance, n
-        self._runs = replay.runs(keystrokes, RUN)
-        self._kept: list[tuple[Users, adaqac.Ranked]] = []
-        if len(keystrokes) <= CHUNK:
-            self._kept = [*self._chunks()]
-
-    def __iter__(self) -> Iterator[adaqac.Ranked]:
-        return (ranked for _, ranked in self._by_users())
-
-    def _by_users(self) -> Iterable[tuple[Users, adaqac.Ranked]]:
-        return self._kept or self._chunks()
-
-    def _chunks(self) -> Iterator[tuple[Users, adaqac.Ranked]]:
-        for run in self._runs:
-            moments = self._replay.moments(self._relevance, run.keystrokes, n=self._n)
-            end = 0
-            # They stand by user, so that a chunk of users is a slice of them.
-            for chunk in self._replay.runs(moments.keystroke, CHUNK):
-                start, end = end, end + len(chunk.keystrokes)
-                ranked = moments.where(slice(start, end))
-                users = max(chunk.first, run.first), min(chunk.last, run.last)
-                yield users, (ranked, self._replay.features(ranked))
-
-    def choices(
-        self,
-        design: FeedbackDesign,
-        protocol: Protocol,
-        executor: Executor | None,
-        work: Path | None,
-        *,
-        walk: bool = False,
-    ) -> tuple[Sequence[Choices], np.ndarray, np.ndarray]:
-        """Return what users chose: in memory, or on an engine in files of a folder.
-
-        With `walk`, a user's stand in the order in which they were submitted, else in that in which
-        they began. Behind the choices, their rows among all, and the compositions of these.
-        """
-        pieces: StoredChoices | list[Choices] = [] if executor is None else StoredChoices(work)
-        rows, compositions, before = [], [], 0
-        for users, (moments, features) in self._by_users():
-            if walk:
-                owner = self._replay.log.user[moments.composition]
-                order = np.lexsort((moments.composition, owner))
-                moments, features = moments.where(order), features[order]
-            piece, row = adaqac.training_choices(
-                self._replay,
-                moments,
-                features,
-                design,
-                relevance=self._relevance,
-                keep_unlisted=protocol.keep_unlisted,
-                users=users,
-            )
-            pieces.append(piece)
-            rows.append(row + before)
-            compositions.append(moments.composition)
-            before += len(moments)
-        return pieces, np.concatenate(rows), np.concatenate(compositions)
 
 
 def _untaught(
@@ -435,19 +336,6 @@ def _untaught(
         protocol.step_sizes[0],
         dict.fromkeys(MODELS[1:], closed),
     )
-
-
-def _done_before(replay: Replay, composition: np.ndarray) -> np.ndarray:
-    """Return up to which place of compositions that stand by user each user's have taught.
-
-    A composition teaches once it is submitted, and meets what had been learned when it began.
-    """
-    log, user = replay.log, replay.log.user[composition]
-    done = np.empty(len(composition), np.int64)
-    for one in np.split(np.arange(len(composition)), np.flatnonzero(np.diff(user)) + 1):
-        ends, begins = log.submitted_at[composition[one]], replay.start_at[composition[one]]
-        done[one] = one[:1] + np.searchsorted(ends, begins)
-    return done
 
 
 def served_by(
