@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from telic.optim import ElasticNetRegressor, make_problem, solve
 from telic.optim.methods import gram, gram_descent, prox_newton
-from telic.optim.methods.gram_descent import _steepest, descend, minimise
+from telic.optim.methods.block_descent import _steepest, descend_blocks
+from telic.optim.methods.gram_descent import descend, minimise
 from telic.optim.methods.sampled_gram import sampled, weighted_gram
 from telic.optim.penalties import ElasticNet, GroupElasticNet
 
@@ -108,7 +109,7 @@ def test_the_curvature_of_a_block_is_bounded_by_no_less_than_its_largest_eigenva
     block = np.array([5, 1, 3, 2])[: 1 if kind == "single" else 4]
     hessian[np.ix_(block, block)] = (X.T @ X / 200)[: block.size, : block.size]
     largest = np.linalg.eigvalsh(hessian).max()
-    bound = _steepest(hessian, block)
+    bound, _ = _steepest(hessian, block)
     assert largest * (1 - 1e-12) <= bound <= hessian.trace()
     if kind == "independent":
         assert bound < 0.5 * hessian.trace()
@@ -162,7 +163,7 @@ def test_factors_and_descent_find_the_minimum_of_a_model(model, turn):
         minimise(matrix, along, w, penalty, tol=1e-9, rounds=20_000)
     np.testing.assert_allclose(along, slope + matrix @ (w - start), atol=1e-6 * matrix.max())
     other, moved = start.copy(), slope.copy()
-    options = (penalty.blocks(w.size), penalty.l1, penalty.below, penalty.l2)
+    options = penalty.l1, penalty.below, penalty.l2
     descend(matrix, moved, other, *options, 1e-12, 0.0, 200_000)
     best = value(matrix, slope, start, other, penalty)
     assert value(matrix, slope, start, w, penalty) <= best + 1e-6 * (1.0 + abs(best))
@@ -193,7 +194,7 @@ def test_a_factor_is_where_rounds_would_hardly_move():
     penalty, ends = ElasticNet(1e-4, 0.0), []
     for rounds in (10_000, 1_000_000):
         w = np.zeros(40)
-        descend(matrix, slope.copy(), w, penalty.blocks(40), 1e-4, 1e-4, 0.0, 1e-9, 0.0, rounds)
+        descend(matrix, slope.copy(), w, 1e-4, 1e-4, 0.0, 1e-9, 0.0, rounds)
         ends.append(value(matrix, slope, 0.0, w, penalty))
     w = np.zeros(40)
     minimise(matrix, slope.copy(), w, penalty, tol=1e-9, rounds=10_000)
@@ -230,7 +231,8 @@ def test_groups_only_descend():
     penalty = GroupElasticNet(1e-4, 0.0, np.arange(40), np.arange(0, 41, 2))
     w, other, slopes = np.zeros(40), np.zeros(40), slope.copy()
     minimise(matrix, slopes, w, penalty, rounds=500)
-    descend(matrix, slope, other, penalty.blocks(40), 1e-4, 1e-4, 0.0, 0.0, 0.0, 500)
+    blocks = penalty.starts, penalty.order, penalty.weights
+    descend_blocks(matrix, slope, other, blocks, 1e-4, 0.0, 0.0, 0.0, 500)
     np.testing.assert_array_equal(w, other)
     np.testing.assert_array_equal(slopes, slope)
 

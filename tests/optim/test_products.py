@@ -10,6 +10,7 @@ from scipy import sparse
 
 from telic.optim import make_problem, row_products
 from telic.optim.methods import prox_newton_anderson, prox_newton_gram
+from telic.optim.methods.block_descent import LARGEST, descend_blocks
 from telic.optim.methods.gram_descent import add_two, descend, descend_together
 from telic.optim.methods.prox_newton import _grown, _largest
 from telic.optim.methods.prox_newton_gram import WorkingGram, weighted_lines
@@ -195,7 +196,10 @@ def test_descent_ends_where_no_block_can_lower_the_model(size, positive):
     blocks = np.arange(0, 7, size), order, weights
     w, left = start.copy(), slope.copy()
     below = np.inf if positive and size == 1 else l1
-    descend(H, left, w, blocks, l1, below, l2, 0.0, 1e-13, 10_000)
+    if size == 1:
+        descend(H, left, w, l1, below, l2, 0.0, 1e-13, 10_000)
+    else:
+        descend_blocks(H, left, w, blocks, l1, l2, 0.0, 1e-13, 10_000)
     np.testing.assert_allclose(left, slope + H @ (w - start), atol=1e-10)
     gradient = left + l2 * w
     for g, weight in enumerate(weights):
@@ -216,7 +220,6 @@ def test_descent_ends_where_no_block_can_lower_the_model(size, positive):
 
 def test_descent_stops_at_its_goal_or_at_its_share_of_the_first_round():
     H, slope = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([-1.0, 0.5])
-    blocks = np.arange(3), np.arange(2), np.ones(2)
 
     def plain(rounds):
         w, changes = np.zeros(2), []
@@ -236,11 +239,49 @@ def test_descent_stops_at_its_goal_or_at_its_share_of_the_first_round():
             (changes[rounds - 1] * 1.001 / changes[0], 0.0),
         ):
             w = np.zeros(2)
-            descend(H, slope.copy(), w, blocks, 0.0, 0.0, 0.0, tol, goal, 30)
+            descend(H, slope.copy(), w, 0.0, 0.0, 0.0, tol, goal, 30)
             np.testing.assert_allclose(w, plain(rounds)[0], rtol=1e-12)
     w = np.zeros(2)
-    descend(H, slope.copy(), w, blocks, 0.0, 0.0, 0.0, 0.0, 0.0, 4)
+    descend(H, slope.copy(), w, 0.0, 0.0, 0.0, 0.0, 0.0, 4)
     np.testing.assert_allclose(w, plain(4)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("cut", [1e-6, 0.3, 3.0, 1e3])
+@pytest.mark.parametrize("alike", [0.0, 0.99])
+def test_a_group_goes_to_its_minimum_at_once(l2, cut, alike):
+    rng = np.random.default_rng(1)
+    B = rng.normal(size=(20, 1)) * alike + rng.normal(size=(20, 6)) * (1 - alike)
+    H, slope = B.T @ B, 5.0 * rng.normal(size=6)
+    group = np.array([4, 0, 5, 2])
+    for start in (np.zeros(6), rng.normal(size=6)):
+        w, left = start.copy(), slope.copy()
+        blocks = np.array([0, 4]), group, np.ones(1)
+        descend_blocks(H, left, w, blocks, cut, l2, 0.0, 0.0, 1)
+        assert (w[[1, 3]] == start[[1, 3]]).all()
+        np.testing.assert_allclose(left, slope + H @ (w - start), atol=1e-8)
+        gradient, norm = (left + l2 * w)[group], np.linalg.norm(w[group])
+        if norm:
+            np.testing.assert_allclose(gradient, -cut * w[group] / norm, atol=1e-7)
+        else:
+            assert np.linalg.norm(gradient) <= cut
+    assert (cut < 1e3) == w[group].any()
+
+
+def test_a_group_that_is_large_or_bends_nowhere_descends_by_steps():
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(200, LARGEST + 1))
+    H, slope, w = B.T @ B / 200, rng.normal(size=LARGEST + 1), np.zeros(LARGEST + 1)
+    blocks = np.array([0, LARGEST + 1]), np.arange(LARGEST + 1), np.ones(1)
+    last, first = descend_blocks(H, slope, w, blocks, 0.5, 0.1, 0.0, 0.0, 1)
+    assert last == first > 0
+    assert descend_blocks(H, slope, w, blocks, 0.5, 0.1, 0.0, 0.0, 1)[0] > 1e-3  # not there yet
+    descend_blocks(H, slope, w, blocks, 0.5, 0.1, 0.0, 0.0, 500)
+    np.testing.assert_allclose(slope + 0.1 * w, -0.5 * w / np.linalg.norm(w), atol=1e-9)
+    # The largest curvature is positive, but along the slope a model that learned may bend down.
+    H, slope, w = np.array([[2.0, 0.0], [0.0, -1.0]]), np.array([0.0, 1.0]), np.zeros(2)
+    descend_blocks(H, slope, w, (np.array([0, 2]), np.arange(2), np.ones(1)), 0.1, 0.0, 0, 0, 1)
+    assert w.tolist() == [0.0, pytest.approx(-0.9)]
 
 
 def test_descent_of_several_classes_together_ends_where_no_column_can_lower_them():

@@ -86,7 +86,8 @@ def test_who_does_not_change_keeps_what_feedback_is_worth():
 def test_the_study_follows_the_check_that_is_served(typing_on):
     gains = typing_on.gains["adaqac-batch"]
     users, n = gains.shape
-    is_open, _ = run_checks(gains.ravel(), np.arange(gains.size), np.repeat(np.arange(users), n))
+    each, user = np.arange(gains.size), np.repeat(np.arange(users), n)
+    is_open, _ = run_checks(gains.ravel(), each, user, begun=2 * each, submitted=2 * each + 1)
     served = checked(gains)
     np.testing.assert_array_equal(served, np.where(is_open.reshape(users, n), gains, 0.0))
     assert 0.1 < is_open.mean() < 0.9
@@ -118,7 +119,8 @@ def test_what_the_end_of_a_log_shows_holds_from_the_first_suggestion(after, few)
     length = replay.prefix_length(result.moments.keystroke)
     is_open = models.gates["adaqac-batch"].open(result.user, length)
     gain = np.where(is_open, bare["adaqac-batch"] - bare["static"], 0.0)
-    watched, at_end = run_checks(gain, result.moments.composition, result.user)
+    times = {"begun": replay.start_at, "submitted": replay.log.submitted_at}
+    watched, at_end = run_checks(gain, result.moments.composition, result.user, **times)
     assert [at_end[u] for u in range(20)] == [user.check for user in completer.users.values()]
     assert watched.mean() < 1
     expected = bare["static"] + np.where(watched, gain, 0.0)

@@ -9,9 +9,6 @@ from telic.errors import InputError
 from telic.evaluate.checked_numbers import refuse_masked
 from telic.optim import prox_kernels
 
-Blocks = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Where blocks of coordinates start, the coordinates block by block, the weights of their norms."""
-
 
 @dataclass(frozen=True, slots=True)
 class ElasticNet:
@@ -50,10 +47,6 @@ class ElasticNet:
         out = np.empty_like(w)
         prox_kernels.violations(gradient, w, self.l1, self.below, self.l2, out)
         return out
-
-    def blocks(self, d: int) -> Blocks:
-        """Return d coordinates as blocks of one."""
-        return np.arange(d + 1), np.arange(d), np.ones(d)
 
     def in_use(self, w: np.ndarray) -> np.ndarray:
         """Whether each coordinate is not zero."""
@@ -125,10 +118,6 @@ class GroupElasticNet:
         out = np.empty_like(w)
         prox_kernels.group_violations(gradient, w, self.order, self.starts, self.l1, self.l2, out)
         return out
-
-    def blocks(self, d: int) -> Blocks:
-        """Return the groups."""
-        return self.starts, self.order, self.weights
 
     def in_use(self, w: np.ndarray) -> np.ndarray:
         """Whether the group of each coordinate is not zero."""

@@ -302,7 +302,7 @@ class _Models:
         self, W: np.ndarray, gradient: np.ndarray, slope_b: np.ndarray, bend: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Where models that much more curved are least: coefficients, and moves of intercepts."""
-        K, d = W.shape
+        K = len(W)
         l1, l2 = self.problem.penalty.l1, self.problem.penalty.l2
         target = W.copy()
         if not self.full:
@@ -320,10 +320,9 @@ class _Models:
                 *(l1 * K**0.5 / bend, l2 / bend, 1e-2, 100),
             )
         else:
-            blocks = self.problem.penalty.blocks(d)
             for k in range(K):
                 descend(
-                    *(self.matrices[k], slopes[k], target[k], blocks),
+                    *(self.matrices[k], slopes[k], target[k]),
                     *(l1 / bend, l1 / bend, l2 / bend, 1e-2, 0.0, 100),
                 )
         move = target - W

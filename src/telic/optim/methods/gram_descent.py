@@ -4,6 +4,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from telic.kernels import kernel
+from telic.optim.methods.block_descent import descend_blocks
 from telic.optim.penalties import ElasticNet, Penalty
 from telic.optim.threads import small_products
 
@@ -30,7 +31,8 @@ def minimise(
     Descent soon finds the signs of w, and may then take a thousand rounds for the sizes where
     features resemble each other. Under given signs the model is smooth, and a Cholesky factor
     finds its minimum. One is tried whenever rounds have cost as much as it does, and the next at
-    once if a sign would have changed, without that coordinate. Groups have no signs: they descend.
+    once if a sign would have changed, without that coordinate. Groups have no signs: they descend,
+    each to its own minimum.
 
     Parameters
     ----------
@@ -42,11 +44,15 @@ def minimise(
     tol, goal, rounds
         When to stop, as `descend` does; a factor counts as the rounds that it costs.
     """
-    blocks, options = penalty.blocks(w.size), (penalty.l1, penalty.below, penalty.l2)
-    factors, since = isinstance(penalty, ElasticNet), 0
+    if not isinstance(penalty, ElasticNet):
+        blocks = penalty.starts, penalty.order, penalty.weights
+        descend_blocks(matrix, slope, w, blocks, penalty.l1, penalty.l2, tol, goal, rounds)
+        return
+    factors, since = True, 0
     while rounds > 0:
         turn = min(rounds, max(1, _price(w) - since)) if factors else rounds
-        worst, first = descend(matrix, slope, w, blocks, *options, tol, goal, turn)
+        options = penalty.l1, penalty.below, penalty.l2, tol, goal, turn
+        worst, first = descend(matrix, slope, w, *options)
         rounds, since = rounds - turn, since + turn
         # Later rounds are held to the first one of all.
         tol, goal = 0.0, max(goal, tol * first)
@@ -103,67 +109,32 @@ def _keep_signs(
 
 
 @kernel
-def _steepest(hessian, block):
-    """Bound of the largest eigenvalue of a block: its trace, or its largest row of absolute values.
-
-    Exact for one coordinate, and near it for those that hardly depend on each other.
-    """
-    trace, largest = 0.0, 0.0
-    for j in block:
-        trace += hessian[j, j]
-        row = 0.0
-        for k in block:
-            row += abs(hessian[j, k])
-        largest = max(largest, row)
-    return min(trace, largest)
-
-
-@kernel
-def descend(hessian, slope, w, blocks, l1, below, l2, tol, goal, rounds):
-    """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by blocks, w in place.
+def descend(hessian, slope, w, l1, below, l2, tol, goal, rounds):
+    """Minimise the model slope·move + ½ moveᵀ H move + penalty(w + move) by coordinates, in place.
 
     slope is kept up to date: it holds the model's gradient at w, without the l2 term. An infinite
     `below` keeps w from being negative. Stops when a round changes no gradient by more than
     `goal`, or tol times what the first round did; returns what the last and the first round did.
     """
-    starts, order, weights = blocks
-    least, move = 0.0 if below == np.inf else -np.inf, np.empty(w.size)
-    bends = np.empty(weights.size)
-    for g in range(weights.size):
-        bends[g] = l2 + _steepest(hessian, order[starts[g] : starts[g + 1]])
-    first, worst = 0.0, 0.0
+    least, first, worst = 0.0 if below == np.inf else -np.inf, 0.0, 0.0
     for r in range(rounds):
         worst = 0.0
-        for g in range(weights.size):
-            begin, end = starts[g], starts[g + 1]
-            bend = bends[g]
+        for k in range(w.size):
+            bend = l2 + hessian[k, k]
             # Below zero is the rounding of a model that learned. Features of zeros are like this,
             # and a warm start may hold some: λ₁ alone says where they go.
             if bend <= 0.0:
-                for q in range(begin, end):
-                    if abs(slope[order[q]]) < l1:
-                        w[order[q]] = 0.0
+                if abs(slope[k]) < l1:
+                    w[k] = 0.0
                 continue
-            norm = 0.0
-            for q in range(begin, end):
-                k = order[q]
-                move[k] = max(least, w[k] - (slope[k] + l2 * w[k]) / bend)
-                norm += move[k] ** 2
-            norm = np.sqrt(norm)
-            cut = l1 * weights[g] / bend
-            factor = 1.0 - cut / norm if norm > cut else 0.0
-            # All moves of a block use the gradient from before any of them.
-            for q in range(begin, end):
-                k = order[q]
-                move[k] = factor * move[k] - w[k]
-            for q in range(begin, end):
-                k = order[q]
-                change = move[k]
-                if change != 0.0:
-                    w[k] += change
-                    worst = max(worst, abs(change) * bend)
-                    for m in range(slope.size):
-                        slope[m] += change * hessian[k, m]
+            to = max(least, w[k] - (slope[k] + l2 * w[k]) / bend)
+            cut = l1 / bend
+            change = (1.0 - cut / abs(to)) * to - w[k] if abs(to) > cut else -w[k]
+            if change != 0.0:
+                w[k] += change
+                worst = max(worst, abs(change) * bend)
+                for m in range(slope.size):
+                    slope[m] += change * hessian[k, m]
         if r == 0:
             first = worst
         if worst <= max(goal, tol * first):
