@@ -228,10 +228,9 @@ def _read(file: Path) -> pa.Table:
         raise InputError(f"{file}: cannot be read ({error}).") from None
 
 
-_ODD = r"^\s*([-+]?0[\dxX]|-0$)"
-"""Whole numbers as no number is written."""
-_LONG = r"^\s*[-+]?[0.]*[1-9](\.?\d){17}"
-"""Numbers of 18 digits or more, zeros before them left out: a float does not keep these apart."""
+_NO_WHOLE_NUMBER = r"^\s*([-+]?0[\dxX]|-0$)"
+_NO_FLOAT = r"^\s*[-+]?(0\d|[1-9]\d{15,}\s*$)"
+"""Cells of columns that Arrow takes for numbers, which are meant as texts: see `read_csv`."""
 
 
 def read_csv(
@@ -243,8 +242,8 @@ def read_csv(
     """Read a CSV file; `types` are of columns whose cells must not be guessed at.
 
     Dates and times stay text. So do, of all columns or those `as_written`, the numbers of a column
-    in which one is written as no number is, such as "01" and "0x1", or has more digits than a
-    number keeps: card numbers of 19 digits would become one and the same.
+    in which one is written as no number is, such as "01" and "0x1", or is a whole number of more
+    digits than a float keeps: card numbers of 20 digits would become one and the same.
     """
     parse = quoted_cells(separator_of(file))
     table = csv_table(
@@ -256,7 +255,7 @@ def read_csv(
         twice = next(x for x in table.column_names if table.column_names.count(x) > 1)
         raise InputError(f"{file}: two columns are named {twice!r}. Rename or drop one.")
     numbers = {
-        field.name: _ODD if pa.types.is_integer(field.type) else _LONG
+        field.name: _NO_WHOLE_NUMBER if pa.types.is_integer(field.type) else _NO_FLOAT
         for field in table.schema
         if (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
         and (as_written is None or field.name in as_written)

@@ -9,9 +9,7 @@ from scipy.sparse import csr_array
 
 from telic.errors import InputError, expect_one_of
 from telic.hin.link_kernels import first_unordered, row_starts, stable_order
-from telic.hin.schema import LinkType
-
-MAX_STRENGTH = 2**31 - 1
+from telic.hin.schema import MAX_STRENGTH, LinkType
 
 
 @dataclass(frozen=True, slots=True)

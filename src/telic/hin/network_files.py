@@ -99,7 +99,7 @@ def _read(file: Path, column: str | None = None, types: Any = None) -> pa.Table:
     try:
         if file.suffix == ".csv":
             # A link's strength is a number however it is written.
-            as_written = None if types is None else ("source", "target")
+            as_written = None if types is None else {column or ""} & {"source", "target"}
             table = read_csv(file, types, as_written=as_written)
             if not table.num_rows and "id" in table.column_names:  # no row to tell the type by
                 place = table.column_names.index("id")

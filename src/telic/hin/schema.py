@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,24 @@ from telic.errors import InputError
 ROUNDING = 4 * np.finfo(np.float64).eps
 """What reading and subtracting two decimals may lose, relatively."""
 RULES = ("exact", "at_least", "at_most", "tolerance", "ignore")
+MAX_STRENGTH = 2**31 - 1
+LEAST_BASE = 1.001
+"""Of powers that numbers are brought down to; a base nearer to 1 has millions of them."""
+
+
+def powers_of(base: float) -> np.ndarray:
+    """Return the powers of a base, rounded up, as far as strengths go."""
+    if not base >= LEAST_BASE:
+        raise InputError(
+            f"base is {base}, expected at least {LEAST_BASE}: finer powers coarsen hardly anything."
+        )
+    powers = np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base)))))
+    return powers[powers <= MAX_STRENGTH].astype(np.int64)
+
+
+def down_to(powers: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the largest of some powers that is not above each value; 1 of those below 1."""
+    return powers[np.searchsorted(powers, np.maximum(values, 1), side="right") - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +42,9 @@ class Rule:
         ``at_least``: the later value has grown or stayed; ``at_most``: shrunk or stayed.
     width : float
         Largest absolute difference allowed by ``tolerance``.
+    powers : float
+        Base of the powers that strengths were brought down to since, both the published and the
+        later ones; the tolerance is one of what they were. 0: they are as they were.
 
     Examples
     --------
@@ -32,14 +53,25 @@ class Rule:
     >>> low, high = Rule.parse({"tolerance": 2}).bounds(10.0)
     >>> print(low, high)
     8.0 12.0
+
+    What was published as 4 was 4 to 7, so that it may be 2 to 9 by now, which is 2 to 8:
+
+    >>> low, high = Rule.parse({"tolerance": 2, "powers": 2}).bounds(4.0)
+    >>> print(low, high)
+    2.0 8.0
     """
 
     kind: str
     width: float = 0.0
+    powers: float = 0.0
 
     @classmethod
     def parse(cls, value: Any, where: str = "rule") -> "Rule":
         """Read a rule as ``schema.json`` writes it: a name, or ``{"tolerance": x}``."""
+        if isinstance(value, Mapping) and set(value) == {"tolerance", "powers"}:
+            base = value["powers"]
+            if isinstance(base, int | float) and LEAST_BASE <= base < math.inf:
+                return replace(cls.parse({"tolerance": value["tolerance"]}, where), powers=base)
         if isinstance(value, str) and value in RULES and value != "tolerance":
             return cls(value)
         if isinstance(value, Mapping) and list(value) == ["tolerance"]:
@@ -54,11 +86,20 @@ class Rule:
 
     def dump(self) -> Any:
         """Give the rule as ``schema.json`` writes it."""
-        return {"tolerance": self.width} if self.kind == "tolerance" else self.kind
+        if self.kind != "tolerance":
+            return self.kind
+        return {"tolerance": self.width} | ({"powers": self.powers} if self.powers else {})
 
     def bounds(self, value: Any) -> tuple[Any, Any]:
         """Return the closed interval of later values that match `value` (a number or an array)."""
         width: Any = self.width
+        if self.powers:
+            powers = powers_of(self.powers)
+            last = np.append(powers[1:] - 1, MAX_STRENGTH)
+            value = np.asarray(value)
+            low = down_to(powers, value - width)
+            high = down_to(powers, last[np.searchsorted(powers, value, side="right") - 1] + width)
+            return low.astype(float), high.astype(float)
         if self.kind == "tolerance":
             # Decimals are rounded in binary: 0.8 − 0.1 is more than 0.7. Whole numbers are not.
             finite = np.where(np.isfinite(value), value, 0.0)

@@ -257,7 +257,8 @@ def _changed(rule: Rule | None) -> str:
     words = {
         "at_least": "may have grown",
         "at_most": "may have shrunk",
-        "tolerance": f"within {rule.width:g}",
+        "tolerance": f"within {rule.width:g}"
+        + (f" before powers of {rule.powers:g}" if rule.powers else ""),
         "ignore": "strength not seen",
     }
     return f" ({words[rule.kind]})"

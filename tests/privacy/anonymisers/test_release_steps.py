@@ -375,9 +375,19 @@ def test_strengths_within_a_tolerance_are_so_in_powers_too(base, tolerance):
     ]
     rule = binned[0].schema.link("f").strength
     values = [one.links["f"].strength.astype(float) for one in binned]
+    assert rule == Rule.parse(rule.dump()) == Rule("tolerance", tolerance, base)
     low, high = rule.bounds(values[0])
     assert ((low <= values[1]) & (values[1] <= high)).all()
-    assert tolerance > 0 or rule.width == 0
+    # No wider than what some strengths of the power may have become.
+    powers = values[0].astype(int)
+    of_power = {p: before[powers == p] for p in set(powers.tolist())}
+    for p, floor, top in zip(powers.tolist(), low.tolist(), high.tolist(), strict=True):
+        assert floor <= p <= top
+        assert top <= base * (max(of_power[p]) * base + tolerance)
+        assert floor * base >= p - tolerance - 1 or floor == 1
+    with pytest.raises(InputError, match="already"):
+        bin_strengths(binned[0], base=3)
+    assert bin_strengths(binned[0], base=base).schema == binned[0].schema
 
 
 def test_rules_of_values_as_they_were_widen_with_steps():
@@ -394,8 +404,13 @@ def test_rules_of_values_as_they_were_widen_with_steps():
     steps = [{"method": "generalise", "attribute": "yob", "width": 5}, {"method": "bin"}]
     given = {"yob": {"tolerance": 1}, "tags": "at_most", "f": {"tolerance": 2}}
     wide = rules_after(network, steps, given, node_type="user")
-    assert wide == {"yob": {"tolerance": 5.0}, "tags": "at_most", "f": {"tolerance": 4.0}}
+    powers = {"tolerance": 2.0, "powers": 2.0}
+    assert wide == {"yob": {"tolerance": 5.0}, "tags": "at_most", "f": powers}
     assert rules_after(network, [], given, node_type="user") == given
+    # What is ignored stays so, and what a step makes is not there before it.
+    steps.append({"method": "count-links", "links": ["f"]})
+    given = {"yob": "ignore", "f count": {"tolerance": 1}}
+    assert rules_after(network, steps, given, node_type="user") == given
 
 
 @pytest.mark.parametrize("tolerance", [0, 0.3, 1, 7])

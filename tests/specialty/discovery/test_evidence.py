@@ -148,7 +148,10 @@ def test_where_all_declare_one_code_shares_decide():
     taxonomy = np.array(["T1"] * 20 + [""] * 45)
     cluster = np.where(np.arange(65) < 20, 0, 1)
     assert over_represented(taxonomy, cluster, 0) == ("T1", True)
-    assert over_represented(taxonomy, np.where(np.arange(65) < 5, 0, 1), 0) == ("T1", False)
+    assert over_represented(taxonomy, np.where(np.arange(65) < 9, 0, 1), 0) == ("T1", False)
+    others = np.append(taxonomy, ["T2"] * 3)
+    view, groups = np.arange(65), np.append(cluster, [-1] * 3)
+    assert over_represented(others, groups, 0, view) == ("T1", True)
 
 
 def test_several_codes_name_a_group_together():

@@ -9,11 +9,8 @@ import pyarrow.compute as pc
 
 from telic.errors import InputError, expect_above
 from telic.hin import Links, Network, Rule
-from telic.hin.links import MAX_STRENGTH
+from telic.hin.schema import down_to, powers_of
 from telic.privacy.protected import link_types, target_type
-
-LEAST_BASE = 1.001
-"""Of powers that numbers are brought down to; a base nearer to 1 has millions of them."""
 
 
 def bin_strengths(
@@ -21,44 +18,31 @@ def bin_strengths(
 ) -> Network:
     """Replace each strength by the largest power of `base` (rounded up) that is not above it.
 
-    If the schema says that strengths seen later may differ by a tolerance, it becomes so wide that
-    they still match: 7 and 9 are 4 and 8.
+    If the schema says that strengths seen later may differ by a tolerance, it says in the release
+    that they are in powers, so that 7 and 9 still match: they are 4 and 8.
 
     Raises
     ------
     InputError
-        If `base` is less than 1.001: such powers tell nearly all numbers apart.
+        If `base` is less than 1.001: such powers tell nearly all numbers apart; or if strengths
+        with a tolerance are in powers of another base already.
     """
     built = dict(network.links)
     types = {link.name: link for link in network.schema.links}
-    powers = _powers(base)
-
-    def power(strength: np.ndarray) -> np.ndarray:
-        return powers[np.searchsorted(powers, np.maximum(strength, 1), side="right") - 1]
-
+    powers = powers_of(base)
     for name in link_types(network.schema, links):
         old, rule = built[name], types[name].strength
         if old.strength is not None:
-            floor = power(old.strength)
+            floor = down_to(powers, old.strength)
             built[name] = Links(old.indptr, old.indices, floor.astype(np.int32))
             if rule is not None and rule.kind == "tolerance":
-                away = int(min(rule.width, MAX_STRENGTH))
-                there = old.strength.astype(np.int64)
-                apart = power(there + away) - floor, floor - power(there - away)
-                wide = float(np.max(apart, initial=0))
-                types[name] = replace(types[name], strength=Rule("tolerance", wide))
+                if rule.powers not in (0, base):
+                    raise InputError(
+                        f"links of type {name!r} are in powers of {rule.powers:g} already."
+                    )
+                types[name] = replace(types[name], strength=replace(rule, powers=base))
     schema = replace(network.schema, links=tuple(types.values()))
     return Network(schema, network.nodes, built)
-
-
-def _powers(base: float) -> np.ndarray:
-    """Powers of a base, rounded up, as far as strengths go."""
-    if not base >= LEAST_BASE:
-        raise InputError(
-            f"base is {base}, expected at least {LEAST_BASE}: finer powers coarsen hardly anything."
-        )
-    powers = np.unique(np.ceil(base ** np.arange(0, 1 + int(31 / np.log2(base)))))
-    return powers[powers <= MAX_STRENGTH].astype(np.int64)
 
 
 def drop_strengths(network: Network, *, links: Sequence[str] | None = None) -> Network:
@@ -88,7 +72,7 @@ def link_counts(out_degree: np.ndarray, base: float) -> np.ndarray:
     >>> link_counts(np.array([0, 1, 5, 64]), 2).tolist()
     [0, 1, 4, 64]
     """
-    powers = np.append(0, _powers(base))
+    powers = np.append(0, powers_of(base))
     return powers[np.searchsorted(powers, out_degree, side="right") - 1]
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from telic.errors import InputError
-from telic.hin import Network
-from telic.privacy.adversary import Adversary, label_of
+from telic.hin import Network, Rule
+from telic.privacy.adversary import label_of
 from telic.privacy.anonymisers.coarsen import (
     bin_strengths,
     count_links,
@@ -104,35 +104,40 @@ def rules_after(
     *,
     node_type: str,
 ) -> dict[str, Any]:
-    """Return matching rules, named as for `Adversary.of`, as wide as the coarsening makes them.
+    """Return matching rules, named as for `Adversary.of`, as steps that coarsen leave them.
 
-    A tolerance is one of values as they were; where steps round them, it widens with them, as
-    the schema's own does.
+    A tolerance is one of values as they were: where steps round them it changes with them, as the
+    schema's own does. Other rules stay, and those of what a step makes.
     """
-    seen = Adversary.of(network, node_type=node_type, rules=rules)
+    parsed = {label: Rule.parse(given, f"rules: {label!r}") for label, given in rules.items()}
+    tolerances = {label: rule for label, rule in parsed.items() if rule.kind == "tolerance"}
     schema = replace(
         network.schema,
         nodes={
-            kind: {**own, **seen.attributes[kind]} for kind, own in network.schema.nodes.items()
+            kind: table
+            | {
+                name: tolerances[label_of(node_type, kind, name)]
+                for name in network.nodes[kind].column_names
+                if label_of(node_type, kind, name) in tolerances
+            }
+            for kind, table in network.schema.nodes.items()
         },
         links=tuple(
-            replace(link, strength=seen.links.get(link.name, link.strength))
+            replace(link, strength=link.strength and tolerances.get(link.name, link.strength))
             for link in network.schema.links
         ),
     )
-    given = Network(schema, network.nodes, network.links)
-    after = apply_steps(given, steps, only=COARSENINGS, node_type=node_type).schema
-    wide = {link.name: link.strength for link in after.links}
-    wide |= {
-        label_of(node_type, kind, name): rule
-        for kind, own in after.nodes.items()
-        for name, rule in own.items()
-    }
-    return {
-        label: rule.dump() if rule is not None and rule.kind == "tolerance" else given
-        for label, given in rules.items()
-        for rule in [wide.get(label)]
-    }
+    before = Network(schema, network.nodes, network.links)
+    after = apply_steps(before, steps, only=COARSENINGS, node_type=node_type).schema
+    found = dict(rules)
+    for kind, table in after.nodes.items():
+        for name, rule in table.items():
+            if label_of(node_type, kind, name) in tolerances and name in schema.nodes[kind]:
+                found[label_of(node_type, kind, name)] = rule.dump()
+    for link in after.links:
+        if link.name in tolerances and link.strength is not None:
+            found[link.name] = link.strength.dump()
+    return found
 
 
 def _checked(step: Any, where: str) -> tuple[str, dict[str, Any], str]:

@@ -95,7 +95,7 @@ def over_represented(
     and if these are `HOME` of as many as it has in any other group: a code's users are mostly where
     its work is done, and others may practise what has no code. The codes that speak for the group
     name it if `DECLARE_IT` of the declared members declare one of them: a specialty may have
-    several codes, each of few users. Where everybody declares one and the same, no draw would
+    several codes, each of few users. Where all in view declare one and the same, no draw would
     differ, and `OVERLAP_OF_CODE` of its users decide instead. The code returned is the one of
     highest F1 among those that name it, or among all if none does.
 
@@ -116,7 +116,7 @@ def over_represented(
         return None, False
     coded = ((taxonomy if in_view is None else taxonomy[in_view]) != "").sum()
     chance = scipy.stats.hypergeom.sf(here - 1, coded, everywhere, here.sum())
-    if (taxonomy[taxonomy != ""] == codes[0]).all():  # no draw would differ
+    if everywhere[0] == coded:  # no draw would differ
         chance[:] = np.where(here >= OVERLAP_OF_CODE * everywhere, 0.0, 1.0)
     # A chance that is the level itself, such as 1/20, comes with rounding.
     speaks = (chance * len(codes) <= LEVEL * (1 + 1e-9)) & (here >= LEAST_DECLARING)
