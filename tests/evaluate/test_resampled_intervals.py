@@ -58,6 +58,7 @@ def test_few_positives_and_hardly_an_error_are_covered_too(measure, positives, d
         (partial(precision_at, k=10), None, 200, 2000, 2.0),
         (lambda y, scores: precision_at(y, scores, 10), 10, 200, 2000, 2.0),
         (partial(partial_auc, fpr=(0.0, 0.01)), None, 100, 200, 2.5),
+        (partial(precision_at, k=100), None, 5, 500, 3.0),
         (partial(partial_auc, fpr=(0.0, 1.0), min_tpr=0.97), None, 100, 1000, 2.5),
     ],
 )
@@ -76,6 +77,15 @@ def test_measures_that_few_of_many_rows_decide_are_covered(
         found = resampled(measure, y, sample(), rows=rows, resamples=60)
         hits += found.low <= true <= found.high
     assert hits >= 86
+
+
+def test_a_measure_by_itself_is_one_of_its_own_defaults():
+    y, scores = np.arange(300) < 100, np.random.default_rng(0).normal(size=300)
+    alone, said = (
+        resampled(measure, y, scores, resamples=20)
+        for measure in (partial_auc, partial(partial_auc, fpr=(0.0, 0.1)))
+    )
+    assert alone == said
 
 
 @pytest.mark.parametrize("measure", [average_precision, partial(precision_at, k=40)])

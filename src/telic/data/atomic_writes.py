@@ -105,7 +105,7 @@ def _put(temporary: Path, path: Path, *, aside: Path) -> None:
     """Rename a file or folder to `path`; a folder that is there is moved aside."""
     if path.is_dir() and not temporary.is_dir():
         raise InputError(f"{path}: is a folder, expected a file name. Choose another name.")
-    if path.is_file() and temporary.is_dir():
+    if os.path.lexists(path) and not path.is_dir() and temporary.is_dir():
         raise InputError(f"{path}: is a file, expected a folder. Choose another name.")
     try:
         if path.is_dir():

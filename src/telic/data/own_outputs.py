@@ -147,6 +147,8 @@ def alone_in(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        with suppress(OSError):  # a process that was forked meanwhile holds the handle, too
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

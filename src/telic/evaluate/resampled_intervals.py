@@ -115,12 +115,12 @@ def resampled(
 def _deciding(measure: Measure, positives: int, negatives: int) -> int:
     """Return how many rows decide a measure: see `resampled`."""
     fewest = min(positives, negatives)
-    if not isinstance(measure, partial):
-        return fewest
-    given = measure.keywords
-    if measure.func is precision_at and "k" in given:
+    function, given = measure, dict[str, Any]()
+    if isinstance(measure, partial):
+        function, given = measure.func, measure.keywords
+    if function is precision_at and "k" in given:
         return min(fewest, int(given["k"]))
-    if measure.func is partial_auc:
+    if function is partial_auc:
         first, last = given.get("fpr", (0.0, 0.1))
         some = (1 - given.get("min_tpr", 0.0)) * positives
         return max(1, int(min(some, (last - first) * negatives)))

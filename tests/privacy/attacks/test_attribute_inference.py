@@ -281,6 +281,8 @@ def test_an_intruder_coarsens_the_first_release_as_the_second_is():
     repeated = two_releases(fine, coarse, steps=steps)
     assert (repeated.matched, repeated.unmatched) == (1, 0)
     assert (repeated.first, repeated.joined) == (plain.first, plain.joined)
+    blind = Adversary.of(fine, attributes=[])
+    assert two_releases(fine, coarse, adversary=blind, steps=steps).matched == 0
 
 
 def reference_codes(net):

@@ -278,9 +278,11 @@ def _is_missing(label: Any) -> bool:
 def _worse_than_none(
     solution: Solution, positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None
 ) -> bool:
-    """Whether the objective is above what it is at weights of 0, or where it has none, the AUC."""
+    """Whether the objective is far above what it is at weights of 0, or the AUC far below 1/2."""
     if np.isnan(solution.objective):
-        return roc_auc(positive, scores, sample_weight=weight) < 0.5
+        rows, high = positive.size, np.count_nonzero(positive)
+        deviation = np.sqrt((rows + 1) / (12 * high * (rows - high)))  # where scores say nothing
+        return roc_auc(positive, scores, sample_weight=weight) < 0.5 - 3 * deviation
     share = float(np.average(positive, weights=weight))
     return solution.objective > TOO_FAR * share * (1 - share)
 

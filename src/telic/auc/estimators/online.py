@@ -339,10 +339,10 @@ class UniExp(OnlineAUC):
     ----------
     beta : float, default 1e-4
     step_size : float, default 1
-        The step is step_size/(L + λt), L the curvature of the rarer class's longest row so far
-        at a score of 0. It is a proximal step, where the source's follows the gradient: the
-        exponential has no bounded curvature, and one row that is missed by far would throw the
-        weights away.
+        The step is step_size/(L + λt), L the curvature of the longest row so far at a score of
+        0, as one of the rarer class. It is a proximal step, where the source's follows the
+        gradient: the exponential has no bounded curvature, and one row that is missed by far would
+        throw the weights away.
     forgetting, max_iter, threshold, pos_label, random_state
         As for `SOLAM`.
     """

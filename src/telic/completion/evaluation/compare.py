@@ -42,8 +42,8 @@ def walk(
 ) -> Walk:
     """Type a log again, key by key in time order, with a completer.
 
-    What a user submits meanwhile in another composition, as in another window, is known from then
-    on, as in a service.
+    What a user submits meanwhile in another composition, as in another window, teaches from then
+    on, as in a service; a habit it is from the next composition on.
 
     Feedback is on the lists that the log says were shown. Each submission teaches the completer's
     copy of its user, as in a service; what all users share stays as it was fitted, so a log from

@@ -114,11 +114,13 @@ def rules_after(
     schema = replace(
         network.schema,
         nodes={
-            kind: table
-            | {
-                name: tolerances[label_of(node_type, kind, name)]
-                for name in network.nodes[kind].column_names
-                if label_of(node_type, kind, name) in tolerances
+            kind: {
+                **table,
+                **{
+                    name: tolerances[label_of(node_type, kind, name)]
+                    for name in network.nodes[kind].column_names
+                    if label_of(node_type, kind, name) in tolerances
+                },
             }
             for kind, table in network.schema.nodes.items()
         },

@@ -105,7 +105,7 @@ def two_releases(
     alike = first
     if steps:
         alike = apply_steps(first, steps, only=COARSENINGS, node_type=node_type)
-        adversary = Adversary.of(alike, node_type=node_type)
+        adversary = _after(adversary, first, alike)
     matched, unmatched = _matched(alike, second, _in_both(adversary, later, second), place, there)
     return TwoReleases(
         people=len(there),
@@ -114,6 +114,23 @@ def two_releases(
         joined=measure(both),
         matched=matched,
         unmatched=unmatched,
+    )
+
+
+def _after(adversary: Adversary, before: Network, after: Network) -> Adversary:
+    """Return what an intruder sees of a network that was made coarser, by the rules it has now."""
+    now = Adversary.of(after, node_type=adversary.node_type)
+    return replace(
+        adversary,
+        attributes={
+            kind: {
+                name: rule
+                for name, rule in own.items()
+                if name in adversary.attributes[kind] or name not in before.nodes[kind].column_names
+            }
+            for kind, own in now.attributes.items()
+        },
+        links={name: rule for name, rule in now.links.items() if name in adversary.links},
     )
 
 
