@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numba
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
 
 import telic
@@ -49,6 +50,20 @@ def test_one_code_serves_all_numbers_that_callers_write(folder):
     caller = kernels.kernel(lambda x: callee(0) + callee(x=1) + callee(x))
     assert caller(5) == 12
     assert len(list(folder.glob("*/*double*inner*.nbc"))) == 1
+
+
+def test_what_a_kernel_calls_is_compiled_without_what_python_needs(folder, monkeypatch):
+    made, create = [], CPUContext.create_cpython_wrapper
+
+    def counted(self, library, fndesc, *given, **how):
+        made.append(fndesc.qualname)
+        return create(self, library, fndesc, *given, **how)
+
+    monkeypatch.setattr(CPUContext, "create_cpython_wrapper", counted)
+    callee = kernels.kernel(double)
+    kernels.kernel(lambda x: callee(x))(5)
+    assert len(made) == 1
+    assert "lambda" in made[0]
 
 
 def test_what_kernels_call_is_kept_apart_from_what_python_calls(folder):

@@ -58,7 +58,8 @@ def kernel(function: Callable | None = None, /, **options: Any) -> Any:
     function's own file alone, so that code from before an upgrade goes on in what calls it. See
     `_Code`. Of processes that need the same code at once, such as the workers of a service, one
     compiles it and the others load it. Code that lies beside the source is used, too, where another
-    user compiled it, as ``telic warmup`` does for an image or a shared installation.
+    user compiled it, as ``telic warmup`` does for an image or a shared installation. A kernel may
+    call itself, but no two may call each other.
 
     Examples
     --------

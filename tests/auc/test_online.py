@@ -149,6 +149,17 @@ def test_a_fit_that_ends_worse_than_no_ranking_says_so(model):
         model.fit(X, y)
 
 
+@pytest.mark.parametrize("model", [SOLAM(), RegSOLAM()], ids=str)
+def test_a_fit_on_heavy_tails_ranks_better_than_chance_from_any_seed(model):
+    """By the longest row so far, the first rows had nearly all the weight of the average."""
+    rng = np.random.default_rng(1)
+    logs = 3 * rng.normal(size=(2000, 10))
+    y = logs[:, 0] + logs[:, 1] + 3 * rng.normal(size=2000) > 6
+    X = StandardScaler().fit_transform(np.exp(logs))
+    for seed in range(6):
+        assert clone(model).set_params(random_state=seed).fit(X, y).score(X, y) > 0.6
+
+
 def test_where_there_is_no_objective_a_ranking_far_below_one_half_is_worse_than_none():
     rng = np.random.default_rng(0)
     positive = np.arange(200) < 50

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.linear_model import RidgeClassifier
 
+from telic.auc import VRSPAM
 from telic.auc.drawn_rows import as_rows
 from telic.auc.methods.exact import EPS, conjugate_gradient, curvature, elastic_net, exact
 from telic.auc.methods.pairwise import (
@@ -319,6 +320,17 @@ def test_singular_covariance_without_ridge_warns_and_gives_the_least_norm():
         solution = exact(moments(doubled, positive), beta=0.0)
     single = exact(moments(X, positive), beta=0.0).coef
     assert solution.coef == pytest.approx(np.concatenate([single, single, [0]]) / 2, abs=1e-5)
+
+
+def test_a_batch_of_more_rows_than_there_are_is_all_of_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + rng.normal(size=60) > 1
+    one, other = (
+        VRSPAM(0.1, beta1=0.01, batch_size=size, random_state=0).fit(X, y) for size in (60, 10**9)
+    )
+    assert one.coef_.tolist() == other.coef_.tolist()
+    assert one.n_iter_ == other.n_iter_
 
 
 def test_a_column_that_differs_between_classes_alone_leaves_no_loss():

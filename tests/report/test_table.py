@@ -79,8 +79,22 @@ def test_csv_gives_the_numbers_back_in_full(rows):
     shown = list(csv.reader(io.StringIO(Table("", {"name": "", "x": ".1f"}, rows).csv())))
     assert shown[0] == ["name", "x"]
     for (name, x), (text, number) in zip(rows, shown[1:], strict=True):
-        computed = name[:1] in ("=", "+", "-", "@", "\t")  # by a spreadsheet
-        assert (text, float(number)) == ("'" * bool(name and computed) + name, x)
+        computed = name[:1] in ("=", "+", "-", "@", "\t") and not set(name) <= set("+-.0123456789")
+        assert float(number) == x
+        assert text in (name, "'" + name)
+        assert (text == name) != (bool(name) and computed) or set(name) <= set("+-.0123456789")
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("=1+2", "'=1+2"), ("-1+2", "'-1+2"), ("+A1", "'+A1"), ("@A1", "'@A1"), ("\t=1", "'\t=1"),
+        ("-5", "-5"), ("+4.5", "+4.5"), ("-", "-"), ("a=1", "a=1"),
+    ],
+)  # fmt: skip
+def test_what_a_spreadsheet_would_compute_is_a_text_in_csv(cell, shown):
+    (_, (found,)) = csv.reader(io.StringIO(Table("", {"a": ""}, [[cell]]).csv()))
+    assert found == shown
 
 
 def test_a_row_of_another_length_is_refused():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from telic.completion import fit_files
-from telic.data.ubi import MAX_ID, Arm, read_ubi
+from telic.data.ubi import MAX_ID, Arm, Teams, read_ubi
 from telic.errors import InputError
 from telic.serve.state import composition_recorder
 from telic.serve.state.composition_recorder import Recorder, erase, network_digest, recorded
@@ -340,3 +340,16 @@ def test_each_day_has_a_file_of_its_own_so_that_no_record_outlives_its_days(tmp_
         recorder._write("queries", [{"hour": hours}])
     files = sorted(recorded(tmp_path))
     assert [file.read_text() for file in files] == ['{"hour": 0}\n{"hour": 1}\n', '{"hour": 24}\n']
+
+
+def test_an_interleaved_composition_has_the_probability_of_the_list_that_it_tells_of(tmp_path):
+    recorder = started(tmp_path)
+    for teams in (("011", 0.25), ("10", 0.5)), (("1", 0.5), None), (None, None):
+        typing = recorder.begin("u", arm=Arm("a", 0.75))
+        for at, drawn in enumerate(teams):
+            recorder.keystroke(typing, "s", float(at), ["salad"], drawn and Teams(*drawn))
+        recorder.submission(typing, "salad")
+    recorder.close()
+    rows = read_ubi(tmp_path)[0].to_pylist()
+    assert (rows[0]["teams"], rows[0]["propensity"]) == ("10", 0.5)
+    assert rows[2]["propensity"] == 0.75

@@ -336,6 +336,67 @@ def test_a_submission_that_is_sent_twice_at_once_is_recorded_once(make, tmp_path
     assert len(events.read_text().splitlines()) == 1
 
 
+@pytest.fixture
+def recorded(make, tmp_path):
+    """A box that records, and a function that closes the records and reads them."""
+    box = make()
+    box.compositions._recorder = recorder = Recorder(tmp_path / "log")
+    recorder.start()
+
+    def read():
+        recorder.close()
+        return read_ubi(tmp_path / "log")[0].to_pylist()
+
+    return box, read
+
+
+async def type_and_consent(box, query, composition):
+    typing = await box.compositions.open("u", composition, consent=True)
+    return box.compositions.suggest(typing, query).texts()
+
+
+def test_a_key_after_a_submission_begins_no_other_record_of_it(recorded):
+    box, read = recorded
+
+    async def resent():
+        for query in ("s", "sa"):
+            await type_and_consent(box, query, "c")
+        await box.compositions.submit("salad", "u", "c")
+        await type_and_consent(box, "sal", "c")
+        await box.compositions.submit("salad", "u", "c")
+        await type_and_consent(box, "s", "d")
+        await box.compositions.submit("salad", "u", "d")
+
+    box.run(resent())
+    assert [len(row["keystrokes"]) for row in read()] == [2, 1]
+
+
+def test_who_is_forgotten_leaves_nothing_of_what_was_submitted(recorded):
+    box, _ = recorded
+    box.run(type_and_consent(box, "s", "c"))
+    box.submit("salad", "u", "c")
+    assert list(box.compositions._ended) == [("u", "c")]
+    box.compositions.bar("u")
+    box.run(box.compositions.drop("u"))
+    assert not box.compositions._ended
+
+
+def test_a_key_that_comes_while_a_submission_is_stored_is_no_part_of_its_record(recorded):
+    box, read = recorded
+
+    async def racing():
+        shown = await type_and_consent(box, "s", "c")
+        sent = asyncio.create_task(box.compositions.submit(shown[1], "u", "c"))
+        await asyncio.sleep(0)
+        await type_and_consent(box, "sa", "c")
+        await sent
+
+    box.run(racing())
+    (row,) = read()
+    assert [key["prefix"] for key in row["keystrokes"]] == ["s"]
+    assert row["selected"] == 2
+
+
 def test_a_store_that_fails_makes_one_begin_with_what_is_known(
     make, monkeypatch, completer, caplog
 ):

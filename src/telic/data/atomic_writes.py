@@ -11,6 +11,7 @@ from pathlib import Path
 from telic.data.object_storage import Remote, place, upload
 from telic.data.own_outputs import (
     alone_in,
+    hash_of,
     note,
     refuse_foreign,
     refuse_other,
@@ -89,9 +90,10 @@ def atomic_path(path: str | Path, *, kind: str | None = None) -> Iterator[Path]:
     temporary = holder / path.name
     try:
         yield temporary
+        digest = hash_of(temporary)  # before others have to wait
         with alone_in(path.parent):
             _put(temporary, path, aside=holder / f"{path.name}.replaced")
-            note(path)
+            note(path, digest)
     except OSError as error:
         if error.errno not in FULL:
             raise

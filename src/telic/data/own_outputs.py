@@ -155,14 +155,15 @@ def alone_in(folder: Path) -> Iterator[None]:
 def remember(path: Path) -> None:
     """Note that telic wrote what is now at `path`."""
     path = Path(os.path.abspath(path))
+    digest = hash_of(path)
     with alone_in(path.parent):
-        note(path)
+        note(path, digest)
 
 
-def note(path: Path) -> None:
-    """Note it for whoever holds the folder; `path` is absolute."""
+def note(path: Path, digest: str) -> None:
+    """Note it for whoever holds the folder; `path` is absolute, `digest` of what is there."""
     record = path.parent / RECORD
-    known = read_record(record) | {path.name: hash_of(path)}
+    known = read_record(record) | {path.name: digest}
     temporary = path.parent / f"{RECORD}.{os.getpid()}"
     try:
         temporary.write_text(json.dumps(known, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -298,12 +298,14 @@ def _joined(queries: pa.Table, events: pa.Table, left_out: Counter[str]) -> pa.T
         schema=pa.schema([f for f in COMPOSITIONS if f.name not in OPTIONAL[1:]]),
     )
     said = of["query_attributes"].combine_chunks()
-    for name in (*GROUPS, "arm", "propensity"):
-        if said.field(name).null_count < len(said):
-            found = found.append_column(name, said.field(name))
-    teams = queries.take(end - 1)["query_attributes"].combine_chunks().field("teams")
-    if teams.null_count < len(teams):
-        found = found.append_column("teams", teams)
+    # Each list of an interleaved composition is drawn; it tells of the last one.
+    of_last = queries.take(end - 1)["query_attributes"].combine_chunks()
+    teams = of_last.field("teams")
+    propensity = pc.if_else(teams.is_valid(), of_last.field("propensity"), said.field("propensity"))
+    columns = {name: said.field(name) for name in (*GROUPS, "arm")}
+    for name, column in (columns | {"propensity": propensity, "teams": teams}).items():
+        if column.null_count < len(column):
+            found = found.append_column(name, column)
     return found
 
 

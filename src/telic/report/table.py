@@ -157,8 +157,10 @@ class Table:
 
 
 def _uncomputed(value: Any) -> Any:
-    """Keep a spreadsheet from taking a text for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    """Keep a spreadsheet from taking a text for a formula; a number or a dash is none."""
+    if not isinstance(value, str) or not value.startswith(FORMULA):
+        return value
+    return value if re.fullmatch(r"[-+]?[\d.]*", value) else f"'{value}"
 
 
 def finite(value: float) -> float | None:

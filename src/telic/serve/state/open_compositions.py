@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import SystemRandom
 from weakref import WeakValueDictionary
 
@@ -135,6 +135,8 @@ class OpenCompositions:
         self._latest: OrderedDict[str, _User] = OrderedDict()
         self._reading: dict[str, asyncio.Task[_User]] = {}
         self._barred: set[str] = set()
+        # What was submitted last: a key that comes late begins no other record of it.
+        self._ended: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -155,8 +157,9 @@ class OpenCompositions:
         """Forget all that is known here of a user who is barred."""
         if reading := self._reading.get(user):
             await asyncio.wait([reading])
-        for key in [key for key in self._open if key[0] == user]:
-            del self._open[key]
+        for kept in (self._open, self._ended):
+            for key in [key for key in kept if key[0] == user]:
+                del kept[key]
         self._metrics.compositions(len(self._open))
         self._users.pop(user, None)
         self._latest.pop(user, None)
@@ -233,7 +236,8 @@ class OpenCompositions:
         barred = user in self._barred
         if barred or owner is None:
             owner = _User(self.completer.user())
-        if self._recorder and consent and not barred:
+        ended = (user, composition) in self._ended
+        if self._recorder and consent and not (barred or ended):
             tenant = tenant_of(user) if self._settings.keys else None
             recording = self._recorder.begin(
                 user, arm=self._drawn(), tenant=tenant, address=address
@@ -309,14 +313,18 @@ class OpenCompositions:
         tenant = tenant_of(user) if self._settings.keys else ""
         lesson = (typing.composition if typing else self._untyped(tenant)).lesson(query)
         seen = _seen(typing, query)
+        recording = typing and typing.recording and replace(typing.recording)  # as it is by now
         outcome = await self._journal.write(Submission(user, composition, lesson, tenant, seen))
         if outcome.stored is not None:
             held = not outcome.stored.state.check.open
             self._metrics.submission(tenant, query, seen, held=held)
         self._open.pop((user, composition), None)
+        self._ended[user, composition] = None
+        while len(self._ended) > self._settings.max_open:
+            self._ended.popitem(last=False)
         self._metrics.compositions(len(self._open))
-        if self._recorder and typing and typing.recording:
-            self._recorder.submission(typing.recording, query)
+        if self._recorder and typing and typing.recording and recording:
+            self._recorder.submission(recording, query)
             typing.recording = None  # the same may have been sent twice at once
         if owner := self._users.get(user):
             owner.take(outcome.stored)
