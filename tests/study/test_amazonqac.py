@@ -115,6 +115,31 @@ def test_rows_are_read_as_they_are_published(tmp_path):
     assert past == first + (60 * 24 * 40 - 7) * 60 * 10**6  # once, though two rows have it
 
 
+def test_prefixes_may_be_lists_in_json_and_what_is_missing_among_them_is_none(tmp_path):
+    """A text is no list of its letters."""
+    rows = [train_row(1, "a", "tea", 5, prefixes='["te", null, "x"]')]
+    tests = [to_test(0, "z", "tea", "t", [("robots", 7)])]
+    table = Source(write(tmp_path, rows, tests), share=1.0).read(None, lambda step: None)
+    assert table["typed"].to_pylist()[0] == "te"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"session_id": None}, "row 2: column 'session_id' is empty"),
+        ({"final_search_term": None}, "row 2: column 'final_search_term' is empty"),
+        ({"prefix_typed_time": None}, "row 2: column 'prefix_typed_time' is empty"),
+        ({"past_search_terms": [["tea"]]}, "row 2: column 'past_search_terms' holds"),
+        ({"past_search_terms": [["tea", None]]}, "row 2: column 'past_search_terms' holds"),
+    ],
+)
+def test_rows_to_test_on_that_lack_something_are_named(tmp_path, change, message):
+    whole = to_test(0, "z", "tea", "t", [("robots", 7)])
+    folder = write(tmp_path, [train_row(1, "a", "tea", 5)], [whole, whole | change])
+    with pytest.raises(InputError, match=message):
+        Source(folder, share=1.0).read(None, lambda step: None)
+
+
 def test_a_share_keeps_whole_sessions(folder):
     whole = Source(folder, share=1.0).read(None, lambda step: None).filter
     table = Source(folder, share=1.0).read(None, lambda step: None)

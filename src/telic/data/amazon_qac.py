@@ -63,7 +63,7 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
     for piece in pieces:
         if not test and "prefixes" in piece.column_names and is_text(piece["prefixes"].type):
             lists = [
-                _prefixes(text, f"{called}: row {row}")
+                texts_in_json(text, f"{called}: row {row}")
                 for row, text in enumerate(piece["prefixes"].to_pylist(), number + 1)
             ]
             at = piece.column_names.index("prefixes")
@@ -76,7 +76,7 @@ def read_amazon_qac(source: str | Path | pa.Table) -> pa.Table:
     return pa.concat_tables(out)
 
 
-def _prefixes(text: str | None, where: str) -> list[str | None] | None:
+def texts_in_json(text: str | None, where: str) -> list[str | None] | None:
     """Read a list of texts that is written as JSON."""
     if text is None:
         return None

@@ -7,6 +7,7 @@ import typer
 
 from telic.cli.completion.options import Json, SkipBadRows, app, composition_log
 from telic.cli.console import print_json, show
+from telic.cli.options import refuse_given
 from telic.cli.progress import console, steps
 from telic.errors import InputError
 
@@ -53,6 +54,7 @@ def replay(
 
 @app.command()
 def trial(
+    context: typer.Context,
     recorded: Annotated[
         list[Path],
         typer.Argument(
@@ -87,6 +89,7 @@ def trial(
     filled = [name for name in kinds if table[name].null_count < len(table)]
     mixed = judge_interleaving(table) if "teams" in (filled or kinds) else None
     if mixed and "arm" not in filled:
+        refuse_given(context, ["first"], "where no composition has an arm")
         if as_json:
             print_json(mixed.facts())
         else:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from telic.completion.engine.folding import fold
 from telic.data import atomic_path
+from telic.data.amazon_qac import texts_in_json
 from telic.data.pieces import open_pieces
 from telic.data.tables import one_chunk, times_of
 from telic.errors import InputError
@@ -107,7 +108,7 @@ class Source:
             keep = pc.and_(self._drawn(session), term.is_valid())
             chosen = piece.filter(keep)
             terms = one_chunk(chosen["final_search_term"])
-            prefixes = chosen["prefixes"].to_pylist()
+            prefixes = _lists_of_texts(file, chosen["prefixes"])
             typed = [_one_of(p, t, rng) for p, t in zip(prefixes, terms.to_pylist(), strict=True)]
             at = _times(file, chosen["search_time"], "search_time")
             yield _table(session.filter(keep), terms, at, typed, tested=False)
@@ -121,7 +122,10 @@ class Source:
 
 def _test_rows(file: Path) -> Iterator[pa.Table]:
     """Past searches, once each, and what is to be completed."""
+    read = 0
     for piece in _pieces(file, TEST):
+        _check_test_rows(file, piece, read)
+        read += len(piece)
         session = one_chunk(piece["session_id"]).cast(pa.string())
         terms = one_chunk(piece["final_search_term"])
         at = _times(file, piece["prefix_typed_time"], "prefix_typed_time")
@@ -141,6 +145,34 @@ def _test_rows(file: Path) -> Iterator[pa.Table]:
             yield _table(pa.array(owners), pa.array(texts), begun, none, tested=False)
 
 
+def _check_test_rows(file: Path, piece: pa.Table, before: int) -> None:
+    """Raise InputError, naming the row, where something is missing or is no past search."""
+    for name in ("session_id", "final_search_term", "prefix_typed_time"):
+        missing = one_chunk(piece[name]).is_null().to_numpy(zero_copy_only=False)
+        if missing.any():
+            raise InputError(
+                f"{file}: row {before + int(missing.argmax()) + 1}: column {name!r} is empty. "
+                "Correct or drop the row."
+            )
+    for row, found in enumerate(piece["past_search_terms"].to_pylist(), before + 1):
+        pairs = [] if found is None else found
+        if isinstance(pairs, str) or any(
+            isinstance(pair, str) or len(pair or ()) != 2 or (pair[0] and pair[1] is None)
+            for pair in pairs
+        ):
+            raise InputError(
+                f"{file}: row {row}: column 'past_search_terms' holds {str(found)[:60]!r}, "
+                "expected pairs of a term and its time. Correct or drop the row."
+            )
+
+
+def _lists_of_texts(file: Path, column: pa.ChunkedArray) -> list[list[str | None] | None]:
+    lists = column.to_pylist()
+    if not any(isinstance(one, str) for one in lists):
+        return lists
+    return [texts_in_json(one, str(file)) for one in lists]
+
+
 def _pieces(file: Path, columns: tuple[str, ...]) -> Iterator[pa.Table]:
     pieces = open_pieces(file)
     for name in columns:
@@ -155,6 +187,9 @@ def _pieces(file: Path, columns: tuple[str, ...]) -> Iterator[pa.Table]:
 def _times(file: Path, column: pa.ChunkedArray, name: str) -> np.ndarray:
     at = one_chunk(column)
     try:
+        if at.null_count:
+            row = int(at.is_null().to_numpy(zero_copy_only=False).argmax())
+            raise InputError(f"{file}: column {name!r}: the {row + 1}. value read is no time.")
         at = at if pa.types.is_timestamp(at.type) else times_of(at)
         return at.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -175,10 +210,11 @@ def _table(
     return pa.table([*columns, pa.array(np.full(len(at), tested))], schema=SCHEMA)
 
 
-def _one_of(prefixes: list[str] | None, term: str, rng: np.random.Generator) -> str | None:
+def _one_of(prefixes: list[str | None] | None, term: str, rng: np.random.Generator) -> str | None:
     """Draw one of the prefixes that were typed towards a term; it must begin with it."""
     whole = fold(term)
-    fits = [prefix for prefix in prefixes or () if fold(prefix) and whole.startswith(fold(prefix))]
+    folded = ((prefix, fold(prefix)) for prefix in prefixes or () if prefix)
+    fits = [prefix for prefix, form in folded if form and whole.startswith(form)]
     return fits[rng.integers(len(fits))] if fits else None
 
 
