@@ -97,7 +97,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Walk:
+class OnlineWalk:
     """Validation and test as the online weights move through them, user by user."""
 
     choices: Sequence[Choices]
@@ -121,7 +121,7 @@ class Walk:
         *,
         l2: float,
         on: Mapping[str, Any],
-    ) -> "Walk":
+    ) -> "OnlineWalk":
         """Begin with each user's weights as they are after training."""
         choices, row, composition = parts.choices(design, protocol, walk=True, **on)
         log, done = parts.replay.log, _done_before(parts.replay, composition)

@@ -9,7 +9,7 @@ import numpy as np
 
 from telic.choice import Elastic, FactoredChoices, fit_groups, fit_sdca
 from telic.choice.choices import group_starts
-from telic.completion.fit.log_parts import CHUNK, RUN, Parts, Walk
+from telic.completion.fit.log_parts import CHUNK, RUN, OnlineWalk, Parts
 from telic.completion.learning import adaqac
 from telic.completion.learning.adaqac import FeedbackDesign, Protocol
 from telic.completion.learning.do_no_harm import Gate, run_checks
@@ -270,7 +270,7 @@ def _ungated(
 
     online_l2 = protocol.online_l2(best_pooled)
     on = {"executor": executor, "work": work and work / "walk"}
-    walk = Walk.of(walk_parts, design, protocol, without, l2=online_l2, on=on)
+    walk = OnlineWalk.of(walk_parts, design, protocol, without, l2=online_l2, on=on)
 
     def ends_up(step: float) -> float:
         weights, before, _ = walk.with_step(step)
