@@ -65,7 +65,7 @@ def test_few_positives_and_hardly_an_error_are_covered_too(measure, positives, d
 def test_measures_that_few_of_many_rows_decide_are_covered(
     measure, rows, positives, negatives, distance
 ):
-    """By as many rows as the smaller class has, 45 to 81 of these were."""
+    """By as many rows as the smaller class has, far too few of these were."""
     rng, hits = np.random.default_rng(2), 0
     y = np.arange(positives + negatives) < positives
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from telic.optim import make_problem, row_products
 from telic.optim.methods import prox_newton_anderson, prox_newton_gram
-from telic.optim.methods.block_descent import LARGEST, descend_blocks
+from telic.optim.methods.block_descent import LARGEST, _turn, descend_blocks
 from telic.optim.methods.gram_descent import add_two, descend, descend_together
 from telic.optim.methods.prox_newton import _grown, _largest
 from telic.optim.methods.prox_newton_gram import WorkingGram, weighted_lines
@@ -266,6 +266,32 @@ def test_a_group_goes_to_its_minimum_at_once(l2, cut, alike):
         else:
             assert np.linalg.norm(gradient) <= cut
     assert (cut < 1e3) == w[group].any()
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-8, 1.0, 1e8, 1e150])
+@pytest.mark.parametrize("start", [0.0, 1e-300, 1e-18, 1.0])
+def test_a_group_of_copies_goes_to_its_minimum_from_anywhere_in_any_unit(unit, start):
+    """An eigenvalue is then 0 but for rounding; and a length may be lost beside the next one."""
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(30, 3))
+    B = np.c_[B, B[:, 0], B[:, 0] + 1e-9 * B[:, 1]]
+    H, slope, w = B.T @ B * unit, -(B.T @ rng.normal(size=30)) * unit, np.full(5, start)
+    blocks = np.array([0, 5]), np.arange(5), np.ones(1)
+    descend_blocks(H, slope, w, blocks, unit, 0.0, 0.0, 0.0, 2)
+    np.testing.assert_allclose(slope / unit, -w / np.linalg.norm(w), atol=1e-6)
+
+
+def test_a_block_is_turned_into_its_eigenvectors():
+    rng = np.random.default_rng(0)
+    for size, rank in ((2, 2), (5, 5), (5, 2), (LARGEST, LARGEST)):
+        B, block = rng.normal(size=(rank, size + 3)), rng.permutation(size + 3)[:size]
+        H, turned, bends = B.T @ B, np.empty((size, size)), np.empty(size)
+        _turn(H, block, np.empty((size, size)), turned, bends)
+        np.testing.assert_allclose(turned.T @ turned, np.eye(size), atol=1e-12)
+        square = H[np.ix_(block, block)]
+        np.testing.assert_allclose(turned * bends @ turned.T, square, atol=1e-11 * np.trace(square))
+        assert np.count_nonzero(bends) == rank
+        assert (bends >= 0.0).all()
 
 
 def test_a_group_that_is_large_or_bends_nowhere_descends_by_steps():

@@ -113,7 +113,10 @@ class _LinkTable:
 
     @cached_property
     def strengths(self) -> pa.ChunkedArray | None:
-        """Return what is added up where links are repeated: 1 of each without a column."""
+        """What is added up where links are repeated, 1 of each without a column.
+
+        It is looked at once, when `_with_keys_alike` has made the keys what they are to be.
+        """
         source, target = self.source.keys, self.target.keys
         if self.strength is None and _repeats(source, target):
             return pa.chunked_array([pa.repeat(pa.scalar(1), len(source))])

@@ -112,7 +112,8 @@ class LinearAUC(ClassifierMixin, BaseEstimator):
         unsure = solution.converged is None and solution.exhausted
         if not solution.stopped and (solution.converged is False or unsure):
             warnings.warn(self._not_converged(solution), ConvergenceWarning, stacklevel=2)
-        if solution.converged is None and _worse_than_none(solution, positive, scores, weight):
+        ended = solution.converged is None and not solution.stopped
+        if ended and _worse_than_none(solution, positive, scores, weight):
             warnings.warn(
                 f"{type(self).__name__} ended worse than with weights of 0, which rank nothing: "
                 "scale the columns (for instance with StandardScaler), make more passes "

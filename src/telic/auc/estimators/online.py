@@ -33,8 +33,8 @@ def _ridge_bound(
 class SOLAM(OnlineAUC):
     """Stochastic online AUC maximisation: a saddle point over a ball, O(nonzeros) a row.
 
-    Minimises the pairwise square loss over ‖w‖ <= radius; the average of the
-    iterates, the t-th with weight 1/√t, is the result.
+    Minimises the pairwise square loss over ‖w‖ <= radius; the average of the iterates, the t-th
+    with weight 1/√t, is the result.
 
     Parameters
     ----------

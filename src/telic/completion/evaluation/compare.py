@@ -65,8 +65,8 @@ def walk(
     typings: dict[int, Composition] = {}
     # Keys and submissions as they came; of one moment, the keys first.
     for event in np.argsort(np.concatenate([log.at, log.submitted_at]), kind="stable").tolist():
-        if (k := event) < len(owner):
-            c = int(owner[k])
+        if event < len(owner):
+            k, c = event, int(owner[event])
             begun, query = int(log.at[log.keystroke_start[c]]), log.phrases[log.query[c]]
             if c not in typings:
                 phone, where = _phone(completer, log, c), _where(completer, log, c)

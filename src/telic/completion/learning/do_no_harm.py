@@ -226,17 +226,18 @@ def run_checks(
     mean = np.add.reduceat(gain, begin) / length if len(begin) else np.empty(0)
     is_open = np.empty(len(begin), bool)
     checks: dict[int, RunningCheck] = {}
-    typed: dict[int, list[tuple[int, int, float, float]]] = {}  # and not submitted yet
+    # What is not submitted yet: when it will be, its place, its gain, and what of that was served.
+    open_now: dict[int, list[tuple[int, int, float, float]]] = {}
     which = composition[begin]
     rows = zip(mean.tolist(), user[begin].tolist(), begun[which].tolist(), strict=True)
     for i, (worth, u, now) in enumerate(rows):
-        check, waiting = checks.setdefault(u, RunningCheck()), typed.setdefault(u, [])
+        check, waiting = checks.setdefault(u, RunningCheck()), open_now.setdefault(u, [])
         while waiting and waiting[0][0] < now:
             check.observe(*heapq.heappop(waiting)[2:])
         is_open[i] = check.open
         served = worth if check.open else 0.0
         heapq.heappush(waiting, (int(submitted[which[i]]), i, worth, served))
-    for u, waiting in typed.items():
+    for u, waiting in open_now.items():
         for *_, worth, served in sorted(waiting):
             checks[u].observe(worth, served)
     return np.repeat(is_open, length), checks

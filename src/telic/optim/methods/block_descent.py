@@ -137,7 +137,8 @@ def _turn(hessian, block, square, turned, bends):
                     a, b = square[i, k], square[j, k]
                     square[i, k], square[j, k] = c * (a - t * b), c * (t * a + b)
     for i in range(size):
-        bends[i] = square[i, i]
+        # Of features that repeat each other an eigenvalue is 0, but for rounding.
+        bends[i] = 0.0 if abs(square[i, i]) <= size * EPS * trace else square[i, i]
 
 
 @kernel
@@ -147,9 +148,10 @@ def _minimum(slope, w, block, turned, bends, cut, l2, c, x, move):
     With M = H + l2 and c the slope where the block is 0, the minimum is 0 if ‖c‖ <= cut, else
     −t (t M + cut)⁻¹ c, where t is its own length. The reciprocal length of (t M + cut)⁻¹ c is
     concave in t and 1 there, so that Newton's steps for t come from below after the first. M is a
-    diagonal among its eigenvectors.
+    diagonal among its eigenvectors. M counts in its largest, c and cut in ‖c‖, so that no unit of
+    features makes a square overflow.
     """
-    size, length, bend = 0.0, 0.0, 0.0
+    size, length, top = 0.0, 0.0, 0.0
     for k in range(block.size):
         at, own = 0.0, 0.0
         for i in range(block.size):
@@ -158,7 +160,7 @@ def _minimum(slope, w, block, turned, bends, cut, l2, c, x, move):
         c[k] = at - bends[k] * own
         size += c[k] ** 2
         length += own**2
-        bend += c[k] ** 2 * (bends[k] + l2)
+        top = max(top, bends[k] + l2)
         if bends[k] + l2 < 0.0:
             return False
     size, length = np.sqrt(size), np.sqrt(length)
@@ -166,18 +168,25 @@ def _minimum(slope, w, block, turned, bends, cut, l2, c, x, move):
         for k in block:
             move[k] = -w[k]
         return True
+    bend, cut = 0.0, cut / size
+    for k in range(block.size):
+        c[k] /= size
+        bend += c[k] ** 2 * ((bends[k] + l2) / top) if top > 0.0 else 0.0
     if not bend > 0.0:
         return False
-    least = (size - cut) * size * size / bend  # a step from 0
-    t = length if length > 0.0 else least
+    least = (1.0 - cut) / bend  # a step from 0
+    t = length * top / size if length > 0.0 else least
     for _ in range(LENGTHS):
-        total, inner = 0.0, 0.0
+        total, rising = 0.0, 0.0
         for k in range(block.size):
-            share = 1.0 / (t * (bends[k] + l2) + cut)
+            curved = (bends[k] + l2) / top
+            share = 1.0 / (t * curved + cut)
             x[k] = share * c[k]
             total += x[k] ** 2
-            inner += share * x[k] ** 2
-        before, t = t, t + (np.sqrt(total) - 1.0) * t * total / (total - cut * inner)
+            rising += share * curved * x[k] ** 2
+        if not rising > 0.0:
+            return False
+        before, t = t, t + (np.sqrt(total) - 1.0) * total / rising
         if not t > 0.0:
             t = least
         elif abs(t - before) <= SETTLED * t:
@@ -186,5 +195,5 @@ def _minimum(slope, w, block, turned, bends, cut, l2, c, x, move):
         to = 0.0
         for k in range(block.size):
             to -= turned[i, k] * x[k]
-        move[block[i]] = before * to - w[block[i]]
+        move[block[i]] = before * (size / top) * to - w[block[i]]
     return True

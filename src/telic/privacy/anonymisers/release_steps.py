@@ -111,24 +111,16 @@ def rules_after(
     """
     parsed = {label: Rule.parse(given, f"rules: {label!r}") for label, given in rules.items()}
     tolerances = {label: rule for label, rule in parsed.items() if rule.kind == "tolerance"}
-    schema = replace(
-        network.schema,
-        nodes={
-            kind: {
-                **table,
-                **{
-                    name: tolerances[label_of(node_type, kind, name)]
-                    for name in network.nodes[kind].column_names
-                    if label_of(node_type, kind, name) in tolerances
-                },
-            }
-            for kind, table in network.schema.nodes.items()
-        },
-        links=tuple(
-            replace(link, strength=link.strength and tolerances.get(link.name, link.strength))
-            for link in network.schema.links
-        ),
+    nodes = {kind: dict(table) for kind, table in network.schema.nodes.items()}
+    for kind, own in nodes.items():
+        for name in network.nodes[kind].column_names:
+            if rule := tolerances.get(label_of(node_type, kind, name)):
+                own[name] = rule
+    links = tuple(
+        replace(link, strength=link.strength and tolerances.get(link.name, link.strength))
+        for link in network.schema.links
     )
+    schema = replace(network.schema, nodes=nodes, links=links)
     before = Network(schema, network.nodes, network.links)
     after = apply_steps(before, steps, only=COARSENINGS, node_type=node_type).schema
     found = dict(rules)
