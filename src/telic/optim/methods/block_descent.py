@@ -168,14 +168,11 @@ def _minimum(slope, w, block, turned, bends, cut, l2, c, x, move):
         for k in block:
             move[k] = -w[k]
         return True
-    bend, cut = 0.0, cut / size
+    if not top > 0.0:
+        return False
+    t, cut = length * (top / size), cut / size
     for k in range(block.size):
         c[k] /= size
-        bend += c[k] ** 2 * ((bends[k] + l2) / top) if top > 0.0 else 0.0
-    if not bend > 0.0:
-        return False
-    least = (1.0 - cut) / bend  # a step from 0
-    t = length * top / size if length > 0.0 else least
     for _ in range(LENGTHS):
         total, rising = 0.0, 0.0
         for k in range(block.size):
@@ -186,10 +183,8 @@ def _minimum(slope, w, block, turned, bends, cut, l2, c, x, move):
             rising += share * curved * x[k] ** 2
         if not rising > 0.0:
             return False
-        before, t = t, t + (np.sqrt(total) - 1.0) * total / rising
-        if not t > 0.0:
-            t = least
-        elif abs(t - before) <= SETTLED * t:
+        before, t = t, max(0.0, t + (np.sqrt(total) - 1.0) * total / rising)
+        if abs(t - before) <= SETTLED * t:
             break
     for i in range(block.size):
         to = 0.0
